@@ -1,0 +1,53 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+DEMO_LOGS := \
+	fixtures/vllm/crash-loop-truncated-shard.log \
+	fixtures/vllm/slow-healthy-start.log \
+	fixtures/llama-cpp/clean-stop.log
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test lint types golden bench dist clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+install: $(STAMP) ## make .venv with loopdetect and its tools in it
+
+$(STAMP): setup.cfg pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Python 3.11 or newer is needed: make PYTHON=python3.12 ..." >&2; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+demo: $(STAMP) ## look at three logs: a crash loop, a slow healthy start, a clean stop
+	@for log in $(DEMO_LOGS); do \
+		echo "\$$ loopdetect inspect $$log"; \
+		$(BIN)/loopdetect inspect $$log || exit; \
+		echo; \
+	done
+
+test: $(STAMP) ## run the tests; ARGS="-k word" for some
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(STAMP) ## check the style
+	$(BIN)/ruff check .
+
+types: $(STAMP) ## check the types
+	$(BIN)/mypy
+
+golden: $(STAMP) ## write the expected outputs anew; look at the difference before you commit it
+	$(BIN)/python -m pytest tests --update-golden -k golden
+
+bench: $(STAMP) ## measure start-up and lines a second
+	$(BIN)/python -m pytest -m bench -s
+
+dist: $(STAMP) ## build the wheel into dist/
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps -w dist .
+
+clean: ## remove all that was made
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,168 @@
+"""`loopdetect inspect`: the post-mortem of logs that are there already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import click
+
+from loopdetect.cli import inputs, library
+from loopdetect.cli.complaint import complain
+from loopdetect.cli.exit_codes import ExitCode
+from loopdetect.cli.lazy import CodedCommand
+from loopdetect.cli.options import (
+    detail_options,
+    format_option,
+    now_option,
+    output_options,
+    profile_option,
+)
+from loopdetect.cli.output import destination, write
+from loopdetect.cli.params import DURATION, STATES
+from loopdetect.cli.progress_bar import reading
+from loopdetect.errors import SourceError
+from loopdetect.model import Policy, Report, State
+from loopdetect.render import RenderOptions, renderer
+
+if TYPE_CHECKING:
+    from loopdetect.profiles import Library
+
+FORMATS = ("text", "json", "jsonl", "markdown")
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """What every log of one call is read with."""
+
+    library: Library
+    profile: str | None
+    policy: Policy
+    now: float | None
+    quiet: bool
+
+
+@dataclass(slots=True)
+class Findings:
+    """The reports so far, and whether every source could be read to its end."""
+
+    reports: list[Report] = field(default_factory=list)
+    whole: bool = True
+
+    def problem(self, problem: SourceError) -> None:
+        """Say what went wrong with one source."""
+        complain(str(problem), problem.hint)
+        self.whole = False
+
+
+@click.command(cls=CodedCommand)
+@click.argument("logs", nargs=-1, required=True, metavar="LOG...")
+@format_option(*FORMATS)
+@output_options
+@click.option(
+    "--fail-on", type=STATES, default=None, help="Exit 1 if a stream is in one of these states."
+)
+@profile_option
+@now_option
+@click.option(
+    "--loop-after",
+    type=click.IntRange(min=2),
+    default=None,
+    metavar="N",
+    help="Bad runs in a row, with one cause, that make a crash loop.  [default: 2]",
+)
+@click.option(
+    "--stable-after",
+    type=DURATION,
+    default=None,
+    help="How long a run must serve to end a crash loop.  [default: from the time to ready]",
+)
+@click.option(
+    "--stall-after",
+    type=DURATION,
+    default=None,
+    help="How long nothing may advance; compile (45m) and graph-capture (15m) keep a longer limit."
+    "  [default: 5m]",
+)
+@detail_options
+def inspect(
+    logs: tuple[str, ...],
+    form: str,
+    output: str | None,
+    color: str,
+    fail_on: frozenset[State] | None,
+    profiles: tuple[str, ...],
+    now: float | None,
+    loop_after: int | None,
+    stable_after: float | None,
+    stall_after: float | None,
+    quiet: bool,
+    verbose: bool,
+) -> int:
+    """Say what each server was doing at the end of its log: state, runs, phases, cause, hint.
+
+    LOG is a file (plain, gzip, xz, bzip2 or zstd), a glob, or - for standard input.
+    """
+    target = destination(output, color)
+    known, forced = library.load(profiles)
+    policy = make_policy(loop_after, stable_after, stall_after)
+    findings = examine(logs, Inspection(known, forced, policy, now, quiet))
+    options = RenderOptions(target.color, target.width, int(verbose) - int(quiet))
+    if findings.reports or findings.whole or form == "json":
+        write(renderer(form)(findings.reports, options), target)
+    if not findings.whole:
+        return ExitCode.UNABLE
+    found = fail_on is not None and any(r.verdict.state in fail_on for r in findings.reports)
+    return ExitCode.FINDING if found else ExitCode.OK
+
+
+def make_policy(
+    loop_after: int | None, stable_after: float | None, stall_after: float | None
+) -> Policy:
+    """Return the policy with the user's numbers; times in seconds."""
+    policy = Policy(stable_after=stable_after)
+    if loop_after is not None:
+        policy = replace(
+            policy,
+            loop_after=loop_after,
+            loop_after_mixed=max(loop_after, policy.loop_after_mixed),
+            loop_after_transient=max(loop_after, policy.loop_after_transient),
+        )
+    if stall_after is not None:
+        longer = {p: max(s, stall_after) for p, s in policy.stall_after_by_phase.items()}
+        policy = replace(
+            policy, stall_after=stall_after, stall_after_by_phase=MappingProxyType(longer)
+        )
+    return policy
+
+
+def examine(logs: Iterable[str], inspection: Inspection) -> Findings:
+    """Read every log and return what was found; problems are said as they come."""
+    findings = Findings()
+    sources, problems = inputs.expand(logs)
+    for problem in problems:
+        findings.problem(problem)
+    for source in sources:
+        _examine(source, inspection, findings)
+    return findings
+
+
+def _examine(source: str, inspection: Inspection, findings: Findings) -> None:
+    from loopdetect.core.detector import Detector
+    from loopdetect.source.files import CutShort, open_source
+
+    detector = Detector(
+        inspection.library, policy=inspection.policy, source=source, profile=inspection.profile
+    )
+    try:
+        with reading(source, inspection.quiet) as on_read:
+            for chunk in open_source(source, on_read):
+                detector.feed(chunk)
+    except CutShort as problem:
+        findings.problem(problem)
+    except SourceError as problem:
+        findings.problem(problem)
+        return
+    findings.reports.extend(detector.finish(now=inspection.now))

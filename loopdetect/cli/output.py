@@ -1,0 +1,100 @@
+"""Where a report goes: standard output, or a file that is replaced in one step."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TextIO
+
+from loopdetect.errors import LoopdetectError
+
+COLOR_CHOICES: Final = ("auto", "always", "never")
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """An output file (None is standard output) and whether it takes colours."""
+
+    path: str | None
+    color: bool
+
+    @property
+    def width(self) -> int | None:
+        """The columns of the terminal, None if it is none."""
+        if self.path or not _is_terminal(sys.stdout):
+            return None
+        return max(shutil.get_terminal_size().columns, 40)
+
+
+def destination(path: str | None, color: str) -> Destination:
+    """Return where the report goes; `-` is standard output."""
+    target = None if path in (None, "-") else path
+    return Destination(
+        target, wants_color(color, os.environ, _is_terminal(sys.stdout) and not target)
+    )
+
+
+def wants_color(choice: str, environ: Mapping[str, str], terminal: bool) -> bool:
+    """Return whether to colour: the option, then NO_COLOR, then what stands at the other end."""
+    if choice != "auto":
+        return choice == "always"
+    return terminal and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    try:
+        return stream is not None and stream.isatty()
+    except ValueError:
+        return False
+
+
+def write(text: str, to: Destination) -> None:
+    """Write the text; raises LoopdetectError where that can't be done."""
+    if to.path is None:
+        _to_stdout(text)
+        return
+    try:
+        _replace(Path(to.path), text.encode("utf-8", "backslashreplace"))
+    except OSError as problem:
+        what = problem.strerror or str(problem)
+        raise LoopdetectError(
+            f"{to.path}: cannot write it: {what}", "give -o a file in a folder you can write to"
+        ) from problem
+
+
+def _to_stdout(text: str) -> None:
+    encoding = sys.stdout.encoding or "utf-8"
+    sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    sys.stdout.flush()
+
+
+def _replace(path: Path, data: bytes) -> None:
+    path = path.resolve()
+    if path.exists() and not stat.S_ISREG(path.stat().st_mode):
+        path.write_bytes(data)
+        return
+    handle, name = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.chmod(name, _mode(path))
+        os.replace(name, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        raise
+
+
+def _mode(path: Path) -> int:
+    if path.exists():
+        return stat.S_IMODE(path.stat().st_mode)
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask

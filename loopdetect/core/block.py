@@ -1,0 +1,159 @@
+"""Python tracebacks and Rust panics, collected line by line.
+
+How this works: a header opens a block for one writer (a process, a rank, or the bare stream).
+Frames are indented, so the first line that is not is the exception; indented lines after it are
+its continuation; "During handling …" chains to the next block. Lines of other writers pass by.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Final
+
+HEADER: Final = "Traceback (most recent call last)"
+PANIC: Final = " panicked at "
+CHAINS: Final = (
+    "The above exception was the direct cause of the following exception",
+    "During handling of the above exception, another exception occurred",
+)
+MAX_LINES: Final = 4000
+MAX_FOREIGN: Final = 200
+MAX_CONTINUATION: Final = 60
+_EXCEPTION: Final = re.compile(
+    r"(?:[A-Za-z_]\w*\.|<\w+>\.)*(?P<type>[A-Z]\w*[a-z]\w*)(?:\([\w.]*\))?(?:: ?(?P<text>.*)|$)", re.DOTALL
+)
+_GROUP_MARGIN: Final = re.compile(r"(?: *[|+](?:-[-+ \d]*)? ?)+")
+_BOX: Final = "╭│╰╮╯┌└├"
+_MAIN: Final = re.compile(r' +File "(?:<frozen runpy>", line \d+, in _run|(?!<string>)[^"]*", line \d+, in <module>)')
+_PANIC: Final = re.compile(r"thread '[^']*'(?: \(\d+\))? panicked at (?P<where>[^'\"\n]*:\d+:\d+):$")
+
+
+@dataclass(slots=True)
+class Raised:
+    """One exception of a chain."""
+
+    line: int
+    text: str
+    rest: list[tuple[int, str]] = field(default_factory=list)
+
+    @property
+    def type(self) -> str:
+        """The exception's class name without its module."""
+        match = _EXCEPTION.match(self.text)
+        return match["type"] if match else ""
+
+
+class _At(Enum):
+    FRAMES = auto()
+    RAISED = auto()
+    BETWEEN = auto()
+    PANIC = auto()
+
+
+class Block:
+    """A traceback being read; `chain` holds its exceptions in the order printed.
+
+    `main` tells whether it is an uncaught exception of a program's main module, its last word.
+    `bare` tells whether its lines come without the logger's prefix; None until the second line.
+    """
+
+    __slots__ = ("_at", "_chained", "_first_frame", "_foreign", "_lines", "bare", "chain", "excused", "first_line", "main", "source")
+
+    def __init__(self, line: int, source: str, *, bare: bool | None, excused: bool, panic: bool = False) -> None:
+        self.first_line = line
+        self.source = source
+        self.bare = bare
+        self.excused = excused
+        self.chain: list[Raised] = []
+        self.main = False
+        self._at = _At.PANIC if panic else _At.FRAMES
+        self._chained = False
+        self._first_frame = True
+        self._lines = 0
+        self._foreign = 0
+
+    @property
+    def raised(self) -> bool:
+        """True once the exception itself was read: what follows may be another story."""
+        return self._at is not _At.FRAMES
+
+    def passes(self) -> bool:
+        """Count a line of another writer; False when the block has waited long enough."""
+        self._foreign += 1
+        return self._foreign <= MAX_FOREIGN and self._at is _At.FRAMES
+
+    def take(self, line: int, text: str) -> bool:
+        """Offer a line of the same writer; False when the block ended before it."""
+        self._lines += 1
+        if self._lines > MAX_LINES:
+            return False
+        return _TAKE[self._at](self, line, text)
+
+    def _frames(self, line: int, text: str) -> bool:
+        if HEADER in text:
+            self._first_frame = True
+            return True
+        if not text.strip():
+            return True
+        if self._first_frame:
+            self._first_frame = False
+            self.main = bool(_MAIN.match(text))
+        if text[0] in _BOX or text.lstrip()[:1] in _BOX:
+            return True
+        if text[0] in " \t|+":
+            inner = _GROUP_MARGIN.sub("", text, count=1) if text.lstrip()[:1] in "|+" else text
+            if inner[:1] in (" ", "\t", ""):
+                return True
+            text = inner
+        if _EXCEPTION.match(text):
+            self.chain.append(Raised(line, text))
+            self._at = _At.RAISED
+            return True
+        return self.passes()
+
+    def _raised(self, line: int, text: str) -> bool:
+        if not text.strip():
+            self._at = _At.BETWEEN
+            return True
+        if any(chain in text for chain in CHAINS):
+            self._at = _At.BETWEEN
+            self._chained = True
+            return True
+        if text[0] in " \t" and len(self.chain[-1].rest) < MAX_CONTINUATION:
+            self.chain[-1].rest.append((line, text.strip()))
+            return True
+        return False
+
+    def _between(self, line: int, text: str) -> bool:
+        if any(chain in text for chain in CHAINS):
+            self._chained = True
+            return True
+        if not text.strip():
+            return True
+        if self._chained and text.lstrip().startswith(HEADER):
+            self._chained = False
+            self._first_frame = True
+            self._at = _At.FRAMES
+            return True
+        return False
+
+    def _panic(self, line: int, text: str) -> bool:
+        if text.strip():
+            self.chain.append(Raised(line, text.strip()))
+            self._at = _At.RAISED
+        return True
+
+
+_TAKE: Final = {
+    _At.FRAMES: Block._frames,
+    _At.RAISED: Block._raised,
+    _At.BETWEEN: Block._between,
+    _At.PANIC: Block._panic,
+}
+
+
+def opens_panic(text: str) -> bool:
+    """True for the new form of a Rust panic, whose message is on the next line."""
+    return bool(_PANIC.search(text))

@@ -1,0 +1,53 @@
+"""The lines round a cause: two before, two after."""
+
+from __future__ import annotations
+
+from typing import Final
+
+AFTER: Final = 2
+MAX_KEPT: Final = 400
+WIDTH: Final = 400
+
+
+class Contexts:
+    """Collects context for failure lines; bounded, the newest are kept."""
+
+    __slots__ = ("_after", "_before", "_open")
+
+    def __init__(self) -> None:
+        self._before: dict[int, tuple[str, ...]] = {}
+        self._after: dict[int, list[str]] = {}
+        self._open: set[int] = set()
+
+    @property
+    def waiting(self) -> bool:
+        """True while some failure still needs the lines after it."""
+        return bool(self._open)
+
+    def want(self, line: int, current: int, before: tuple[str, ...], text: str) -> None:
+        """Remember what stood before `line`, and ask for what comes after it."""
+        if line in self._before:
+            return
+        if len(self._before) >= MAX_KEPT:
+            oldest = next(iter(self._before))
+            self._before.pop(oldest)
+            self._after.pop(oldest, None)
+            self._open.discard(oldest)
+        self._before[line] = tuple(t[:WIDTH] for t in before)
+        self._after[line] = []
+        if current == line:
+            self._open.add(line)
+        else:
+            self._after[line].append(text[:WIDTH])
+
+    def after(self, line: int, text: str) -> None:
+        """Offer a line that follows."""
+        for wanted in list(self._open):
+            if line > wanted and text.strip():
+                self._after[wanted].append(text[:WIDTH])
+                if len(self._after[wanted]) >= AFTER:
+                    self._open.discard(wanted)
+
+    def around(self, line: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the lines before and after `line` that are known."""
+        return self._before.get(line, ()), tuple(self._after.get(line, ()))

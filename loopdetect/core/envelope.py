@@ -1,0 +1,205 @@
+"""What collectors wrap round a line, taken off with its time, stream and process.
+
+Nothing is configured: each shape is strict enough to be known by itself, and shapes nest
+(a kubectl prefix round a CRI line round a Ray prefix), so peeling repeats, once for each kind.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from loopdetect.core.timestamp import Stamp, parse
+
+ANSI: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_=>])")
+_LEVELS: Final = "TRACE|DEBUG|DEBG|INFO|WARN|WARNING|ERROR|ERRO|CRIT|CRITICAL|FATAL|BLAT|TRAC"
+
+
+@dataclass(frozen=True, slots=True)
+class Enveloped:
+    """A line without its envelopes."""
+
+    text: str
+    stamp: Stamp | None = None
+    stream: str | None = None
+    process: str | None = None
+    pid: str | None = None
+    level: str | None = None
+    kinds: tuple[str, ...] = ()
+
+
+_TIME: Final = r"\d{4}-\d\d-\d\d[T _]\d\d:\d\d:\d\d(?:[.,]\d+)?"
+_ZONE: Final = r"(?:Z|[+-]\d\d:?\d\d)?"
+_SYSLOG: Final = r"(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)?)"
+
+# name, pattern. Groups: time, stream, process, pid, level, text. Tried from the top, each at most once.
+_ENVELOPES: Final = tuple(
+    (name, re.compile(pattern, re.DOTALL))
+    for name, pattern in (
+        ("cri", rf"(?P<time>{_TIME}{_ZONE}) (?:stdout|stderr) [FP](?::\w+)* ?(?P<text>.*)"),
+        ("kubectl", r"\[pod/(?P<stream>[\w.-]+/[\w.-]+)\] ?(?P<text>.*)"),
+        (
+            "pm2",
+            r"(?:(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)[^ ]*: )?\d{1,3}\|(?P<stream>[\w.-]+) +\| ?(?P<text>.*)",
+        ),
+        (
+            "compose",
+            rf"(?!(?:{_LEVELS})\b)(?P<stream>[A-Za-z0-9][\w.-]*[\w]) +\| ?(?P<text>.*)",
+        ),
+        (
+            "buildkite",
+            r" *\| (?=\[\d{4}-)(?P<text>.*)",
+        ),
+        (
+            "journal-iso",
+            rf"(?P<time>\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?[+-]\d\d:?\d\d) "
+            r"[\w.-]+ (?P<process>[^\s\[\]:]+)(?:\[(?P<pid>\d+)\])?: ?(?P<text>.*)",
+        ),
+        (
+            "journal-full",
+            rf"[A-Z][a-z]{{2}} (?P<time>{_TIME}) [A-Z]{{2,5}} "
+            r"[\w.-]+ (?P<process>[^\s\[\]:]+)(?:\[(?P<pid>\d+)\])?: ?(?P<text>.*)",
+        ),
+        (
+            "syslog",
+            rf"(?P<time>{_SYSLOG}) [\w.-]+ (?P<process>[^\s\[\]:]+)(?:\[(?P<pid>\d+)\])?: ?(?P<text>.*)",
+        ),
+        (
+            "journal-unix",
+            r"(?P<time>1\d{9}\.\d{6}) [\w.-]+ (?P<process>[^\s\[\]:]+)(?:\[(?P<pid>\d+)\])?: ?(?P<text>.*)",
+        ),
+        (
+            "supervisord",
+            rf"(?P<time>\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d,\d{{3}}) (?P<level>CRIT|ERRO|WARN|INFO|DEBG|TRAC|BLAT) (?P<text>.*)",
+        ),
+        ("svlogd", r"(?P<time>\d{4}-\d\d-\d\d_\d\d:\d\d:\d\d\.\d{5}):? (?P<text>.*)"),
+        ("stamp-nano", rf"(?P<time>\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{{7,9}}{_ZONE}) ?(?P<text>.*)"),
+        ("stamp-bracket", rf"\[(?P<time>\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)\] ?(?P<text>.*)"),
+        (
+            "stamp-iso",
+            rf"(?P<time>\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)) (?! *(?:{_LEVELS})\b)(?P<text>.*)",
+        ),
+        (
+            "stamp-plain",
+            rf"(?P<time>\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?) (?!- |(?:{_LEVELS})\b|\[?(?:{_LEVELS})\b)(?P<text>.*)",
+        ),
+        ("stamp-ts", rf"(?P<time>{_SYSLOG}) (?! *(?:{_LEVELS})\b)(?P<text>.*)"),
+        ("torch-rank", r"\[(?P<process>(?:rank|default)\d+)\]: ?(?P<text>.*)"),
+        ("srun", r"(?P<rank>\d{1,4}): (?=[\[(A-Z])(?P<text>.*)"),
+        (
+            "ray",
+            r"\((?P<process>[A-Za-z_][\w:.<>-]*(?: [\w.-]+)?) pid=(?P<pid>\d+), ip=[\w.:]+\) ?(?P<text>.*)",
+        ),
+    )
+)
+# stern puts pod and container before the line with a space only; it needs names that look like a pod's.
+_STERN: Final = re.compile(
+    r"(?P<stream>[a-z0-9][a-z0-9.-]*-(?:[a-z0-9]{5,10}-[a-z0-9]{5}|[a-z0-9]{5}|\d{1,3})) (?P<container>[a-z0-9][a-z0-9-]*) (?P<text>.*)",
+    re.DOTALL,
+)
+_NUMBERED: Final = re.compile(r"[-_]\d+\Z")
+_QUICK: Final = re.compile(r"[\[({A-Za-z0-9 ]")
+_JSON_TIMES: Final = ("time", "timestamp", "ts", "asctime", "@timestamp", "__REALTIME_TIMESTAMP", "date")
+_JSON_TEXTS: Final = ("log", "message", "MESSAGE", "msg", "textPayload", "event")
+_JSON_LEVELS: Final = ("level", "levelname", "severity", "lvl")
+
+
+def peel(text: str, services: frozenset[str] = frozenset()) -> Enveloped:
+    """Take all envelopes off one line (ANSI already stripped); `services` are known compose names."""
+    line = Enveloped(text)
+    for _ in range(5):
+        inner = _peel_once(line, services)
+        if inner is None:
+            return line
+        line = inner
+    return line
+
+
+def _peel_once(line: Enveloped, services: frozenset[str]) -> Enveloped | None:
+    text = line.text
+    if not text or not _QUICK.match(text):
+        return None
+    if text[0] == "{":
+        return _json(line)
+    for name, pattern in _ENVELOPES:
+        if name in line.kinds:
+            continue
+        match = pattern.match(text)
+        if match and (name != "compose" or match["stream"] in services or _NUMBERED.search(match["stream"])):
+            return _inner(line, name, match.groupdict())
+    if "stern" not in line.kinds:
+        match = _STERN.match(text)
+        if match:
+            groups = match.groupdict()
+            groups["stream"] = f"{groups['stream']}/{groups['container']}"
+            return _inner(line, "stern", groups)
+    return None
+
+
+def _inner(line: Enveloped, name: str, groups: dict[str, str | None]) -> Enveloped:
+    stamp = line.stamp
+    if stamp is None and groups.get("time"):
+        stamp = parse(str(groups["time"]))
+    return replace(
+        line,
+        text=groups["text"] or "",
+        stamp=stamp,
+        stream=line.stream or groups.get("stream"),
+        process=groups.get("process") or line.process,
+        pid=groups.get("pid") or line.pid,
+        level=groups.get("level") or line.level,
+        kinds=(*line.kinds, name),
+    )
+
+
+def _json(line: Enveloped) -> Enveloped | None:
+    if "json" in line.kinds or line.text[-1:] != "}":
+        return None
+    try:
+        record = json.loads(line.text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(record, dict):
+        return None
+    fields = record.get("fields")
+    inner = _text_of(record) or (_text_of(fields) if isinstance(fields, dict) else None)
+    if inner is None:
+        return None
+    stamp = line.stamp
+    for key in _JSON_TIMES:
+        if stamp is None and key in record:
+            stamp = _json_time(record[key])
+    level = next((str(record[k]).upper() for k in _JSON_LEVELS if k in record), line.level)
+    name = record.get("processName")
+    return replace(
+        line,
+        text=ANSI.sub("", inner).rstrip("\r\n"),
+        stamp=stamp,
+        process=str(name) if isinstance(name, str) else line.process,
+        level=level,
+        kinds=(*line.kinds, "json"),
+    )
+
+
+def _text_of(record: dict[str, Any]) -> str | None:
+    for key in _JSON_TEXTS:
+        value = record.get(key)
+        if isinstance(value, str):
+            extra = record.get("error") or record.get("exc_info")
+            return f"{value} {extra}" if isinstance(extra, str) and extra else value
+        if isinstance(value, list) and all(isinstance(b, int) and 0 <= b < 256 for b in value):
+            return bytes(value).decode("utf-8", "replace")
+    return None
+
+
+def _json_time(value: object) -> Stamp | None:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        scale = 1.0
+        while value / scale > 4e9:
+            scale *= 1000.0
+        return parse(f"{value / scale:.6f}")
+    if isinstance(value, str) and value.isdigit() and len(value) >= 16:
+        return parse(f"{int(value) / 1e6:.6f}")
+    return parse(value) if isinstance(value, str) else None

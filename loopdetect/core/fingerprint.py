@@ -1,0 +1,36 @@
+"""What makes two things the same: masked text, and a short hash of it."""
+
+from __future__ import annotations
+
+import re
+from hashlib import blake2b
+from typing import Final
+
+_MASKS: Final = (
+    (re.compile(r"0x[0-9a-fA-F]+"), "<hex>"),
+    (re.compile(r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b"), "<uuid>"),
+    (re.compile(r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{8,}\b"), "<id>"),
+    (re.compile(r"(?:/[\w.@+-]+){2,}/?"), "<path>"),
+    (re.compile(r"\d+(?:[.,:]\d+)*"), "<n>"),
+    (re.compile(r"\s+"), " "),
+)
+
+
+def mask(text: str) -> str:
+    """Replace what differs from start to start: numbers, addresses, ids, paths."""
+    for pattern, word in _MASKS:
+        text = pattern.sub(word, text)
+    return text.strip()[:400]
+
+
+def fingerprint(reason: str, text: str) -> str:
+    """Return a short hash that two failures share when they are the same failure.
+
+    A reason of the closed list decides by itself: the same fault is worded differently from start
+    to start. Only reasons that say little are told apart by their text.
+    """
+    key = reason if reason not in VAGUE else f"{reason} {mask(text)}"
+    return blake2b(key.encode("utf-8", "replace"), digest_size=6).hexdigest()
+
+
+VAGUE: Final = frozenset({"python-exception", "unknown", "app-start-failed", "abort"})

@@ -1,0 +1,72 @@
+"""Which server wrote these lines: scores of identify rules, summed by profile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from loopdetect.core.rules import CompiledRule
+from loopdetect.model import Kind
+from loopdetect.profiles import Library
+
+PROOF: Final = 100
+ENOUGH: Final = 30
+GUEST: Final = 60
+FALLBACK: Final = "python-server"
+
+
+class IdentifyRules:
+    """The identify rules of all profiles, compiled once for a library."""
+
+    __slots__ = ("literals", "rules")
+
+    def __init__(self, library: Library) -> None:
+        self.rules = [
+            (profile.name, CompiledRule(rule))
+            for profile in library.profiles.values()
+            for rule in profile.rules
+            if rule.kind is Kind.IDENTIFY
+        ]
+        self.literals = tuple(text for _, rule in self.rules for text in rule.literals)
+
+    def __deepcopy__(self, memo: object) -> IdentifyRules:
+        return self
+
+
+@dataclass(slots=True)
+class Recogniser:
+    """What is known so far of the server behind one stream."""
+
+    scores: dict[str, int] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    _seen: set[str] = field(default_factory=set)
+
+    def look(self, rules: IdentifyRules, text: str) -> None:
+        """Score one line."""
+        for name, compiled in rules.rules:
+            rule = compiled.rule
+            known = rule.id in self._seen
+            if known and (name in self.versions or rule.pattern is None or "(?P<version>" not in rule.pattern):
+                continue
+            match = compiled.match(text, None)
+            if match is None:
+                continue
+            if not known:
+                self._seen.add(rule.id)
+                self.scores[name] = self.scores.get(name, 0) + rule.weight
+            version = match.fields.get("version")
+            if version:
+                self.versions.setdefault(name, version)
+
+    def best(self) -> tuple[str, int] | None:
+        """Return the profile with the highest score; a web server only if nothing else scored enough."""
+        ranked = sorted(self.scores.items(), key=lambda item: (-item[1], item[0]))
+        special = [item for item in ranked if item[0] != FALLBACK and item[1] >= ENOUGH]
+        if special:
+            return special[0]
+        return next((item for item in ranked if item[1] >= ENOUGH), None)
+
+    def guests(self, host: str) -> tuple[str, ...]:
+        """Return other servers whose lines are in the same stream (an engine under a front end)."""
+        ranked = sorted(self.scores.items(), key=lambda item: (-item[1], item[0]))
+        return tuple(n for n, score in ranked if n not in (host, FALLBACK) and score >= GUEST)[:2]

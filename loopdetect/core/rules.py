@@ -1,0 +1,168 @@
+"""Rules put to work: one line in, the rule that speaks for it out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from loopdetect.model import Kind
+from loopdetect.profiles import Library, Profile, Rule
+
+# The order in which kinds are asked: what excuses a line first, what it proves last.
+ORDER: Final = (
+    Kind.HARMLESS,
+    Kind.REQUEST_ERROR,
+    Kind.FAILURE,
+    Kind.CASCADE,
+    Kind.STOP,
+    Kind.GAVE_UP,
+    Kind.EXIT,
+    Kind.RESTART,
+    Kind.READY,
+    Kind.START,
+    Kind.PHASE,
+    Kind.PROGRESS,
+    Kind.HEARTBEAT,
+    Kind.ALIVE,
+)
+PATTERN_TIMEOUT: Final = 0.25
+PATTERN_TEXT: Final = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A rule that speaks for a line, with the fields that its pattern names."""
+
+    rule: Rule
+    fields: dict[str, str]
+
+
+class CompiledRule:
+    """A rule whose pattern is compiled when it is first needed."""
+
+    __slots__ = ("_compiled", "literals", "rule")
+
+    def __init__(self, rule: Rule) -> None:
+        self.rule = rule
+        self.literals = rule.literals
+        self._compiled: object | None = None
+
+    def __deepcopy__(self, memo: object) -> CompiledRule:
+        return self
+
+    def match(self, text: str, level: str | None) -> Match | None:
+        """Return a Match if the rule speaks for `text`."""
+        rule = self.rule
+        if not any(literal in text for literal in self.literals):
+            return None
+        if rule.level and (level or "") not in rule.level:
+            return None
+        if rule.pattern is None:
+            return Match(rule, {})
+        if self._compiled is None:
+            import regex
+
+            self._compiled = regex.compile(rule.pattern)
+        try:
+            found = self._compiled.search(text[:PATTERN_TEXT], timeout=PATTERN_TIMEOUT)  # type: ignore[attr-defined]
+        except TimeoutError:
+            return None
+        if not found:
+            return None
+        return Match(rule, {k: v for k, v in found.groupdict().items() if v is not None})
+
+
+class RuleSet:
+    """The rules of one profile, in the order in which they are asked."""
+
+    __slots__ = ("_rules", "name")
+
+    def __init__(self, profile: Profile) -> None:
+        self.name = profile.name
+        by_kind: dict[Kind, list[CompiledRule]] = {kind: [] for kind in ORDER}
+        for rule in profile.rules:
+            if rule.kind in by_kind:
+                by_kind[rule.kind].append(CompiledRule(rule))
+        self._rules = [rule for kind in ORDER for rule in by_kind[kind]]
+
+    def match(self, text: str, level: str | None) -> Match | None:
+        """Return the first rule that speaks for `text`."""
+        for rule in self._rules:
+            found = rule.match(text, level)
+            if found:
+                return found
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A line without the program's own prefix, and what the prefix said."""
+
+    text: str
+    level: str | None
+    process: str | None
+    pid: str | None
+    time: str | None
+    uptime: str | None
+
+
+class Prefixes:
+    """The logger prefixes of a profile."""
+
+    __slots__ = ("_patterns",)
+
+    def __init__(self, profiles: Sequence[Profile]) -> None:
+        self._patterns = [re.compile(prefix.pattern) for profile in profiles for prefix in profile.prefixes]
+
+    def strip(self, text: str) -> Message:
+        """Take up to three prefixes off; the first time, process and level that show win."""
+        seen: dict[str, str] = {}
+        left = self._patterns
+        for _ in range(3):
+            for pattern in left:
+                match = pattern.match(text)
+                if match and match.end():
+                    for key, value in match.groupdict().items():
+                        if value:
+                            seen.setdefault(key, value)
+                    text = text[match.end() :]
+                    left = [p for p in left if p is not pattern]
+                    break
+            else:
+                break
+        process = seen.get("process")
+        rank = seen.get("rank")
+        return Message(
+            text,
+            seen.get("level", "").upper() or None,
+            f"{process or ''}{' ' if process and rank else ''}{rank or ''}" or None,
+            seen.get("pid"),
+            seen.get("time"),
+            seen.get("uptime"),
+        )
+
+
+class Chain:
+    """The rule sets in force for one server: its own, what it extends, supervisors, generic."""
+
+    __slots__ = ("names", "prefixes", "sets")
+
+    def __init__(self, library: Library, names: Sequence[str]) -> None:
+        profiles = [p for name in names for p in library.lineage(name)]
+        unique = list(dict.fromkeys(profiles))
+        self.names = tuple(p.name for p in unique)
+        self.sets = [RuleSet(p) for p in unique]
+        self.prefixes = Prefixes(unique)
+
+    def __deepcopy__(self, memo: object) -> Chain:
+        return self
+
+    def match(self, text: str, level: str | None) -> Match | None:
+        """Ask the server's own profile first; only its silence lets the next one speak."""
+        for rules in self.sets:
+            found = rules.match(text, level)
+            if found:
+                return found
+        return None

@@ -1,0 +1,100 @@
+"""The no-advance streak: is a server that keeps being started getting anywhere?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Final
+
+from loopdetect.core.fingerprint import fingerprint
+from loopdetect.core.run import Machine, OpenRun
+from loopdetect.model import PHASE_RANK, Outcome, Policy
+from loopdetect.profiles import Library
+
+BAD: Final = frozenset({Outcome.CRASHED, Outcome.KILLED})
+
+
+@dataclass(slots=True)
+class Streak:
+    """Bad runs in a row, none of which got further than those before it."""
+
+    bad: list[OpenRun] = field(default_factory=list)
+    top: int = -1
+    ready: bool = False
+
+    def add(self, run: OpenRun) -> None:
+        """Count a bad run; getting further than all before starts the count anew."""
+        rank = PHASE_RANK[run.phase]
+        if self.bad and rank > self.top:
+            self.bad, self.ready = [], False
+        self.bad.append(run)
+        self.top = max(self.top, rank)
+        self.ready = self.ready or run.ready
+
+
+def run_fingerprint(run: OpenRun) -> str | None:
+    """Return what makes this run's failure the same as another's, or None if nothing is known."""
+    return fingerprint(run.cause.reason, run.cause.text) if run.cause else None
+
+
+def stable_after(runs: list[OpenRun], policy: Policy) -> float:
+    """Return how long a run must have served to count as stable, in seconds."""
+    if policy.stable_after is not None:
+        return policy.stable_after
+    waits = [w for w in (ready_after(r) for r in runs) if w is not None]
+    if not waits:
+        return policy.stable_if_never_ready if not any(r.ready for r in runs) else policy.stable_floor
+    return min(max(2 * median(waits), policy.stable_floor), policy.stable_ceiling)
+
+
+def ready_after(run: OpenRun) -> float | None:
+    """Return how long the run took to get ready, in seconds."""
+    if run.ready_at is None or run.started_at is None or not run.marked:
+        return None
+    return max(0.0, run.ready_at - run.started_at)
+
+
+def is_stable(run: OpenRun, needed: float) -> bool:
+    """True when the run served long enough to end a streak."""
+    if not run.ready:
+        return False
+    end = run.last_time
+    if end is not None and run.ready_at is not None:
+        return end - run.ready_at >= needed
+    if end is not None and run.started_at is not None:
+        return end - run.started_at >= needed and run.answered
+    return run.answered
+
+
+def current_streak(runs: list[OpenRun], policy: Policy) -> Streak:
+    """Fold the runs of one stream into the streak that stands at the log's end."""
+    needed = stable_after(runs, policy)
+    streak = Streak()
+    for run in runs:
+        if run.outcome is Outcome.STOPPED or is_stable(run, needed):
+            streak = Streak()
+        elif run.outcome in BAD:
+            streak.add(run)
+        elif run.outcome is Outcome.READY and not streak.ready:
+            streak = Streak()
+    return streak
+
+
+def is_loop(streak: Streak, machine: Machine, library: Library, policy: Policy) -> bool:
+    """Apply the rule: the same failure twice, a transient or mixed one three times, or a supervisor's word."""
+    if machine.gave_up is not None:
+        return True
+    bad = streak.bad
+    if bad and (machine.counter or 0) >= policy.loop_after:
+        return True
+    known: Counter[str] = Counter()
+    for run in bad:
+        mark = run_fingerprint(run)
+        if mark is not None and run.cause is not None:
+            known[mark] += 1
+            reason = library.reasons.get(run.cause.reason)
+            needed = policy.loop_after_transient if reason and reason.transient else policy.loop_after
+            if known[mark] >= needed:
+                return True
+    return len(bad) >= policy.loop_after_mixed

@@ -1,0 +1,451 @@
+"""One server's lines inside a source: recognised, understood, folded into runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from loopdetect.core.context import Contexts
+from loopdetect.core.envelope import Enveloped
+from loopdetect.core.event import Event, Failure
+from loopdetect.core.progress import find_bar, leading_dots
+from loopdetect.core.recognise import PROOF, IdentifyRules, Recogniser
+from loopdetect.core.rules import Chain, Match, Message
+from loopdetect.core.run import Machine
+from loopdetect.core.timestamp import Clock, Stamp, parse
+from loopdetect.core.block import HEADER, PANIC, Block, Raised, opens_panic
+from loopdetect.model import Kind
+from loopdetect.profiles import ALWAYS, Library
+
+MAX_HELD: Final = 4000
+TEXT_SHOWN: Final = 1000
+_GUEST_KINDS: Final = frozenset(
+    {Kind.HARMLESS, Kind.REQUEST_ERROR, Kind.FAILURE, Kind.CASCADE, Kind.PHASE, Kind.PROGRESS, Kind.HEARTBEAT}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One segment of text as it reaches a stream: physical line number, envelope off."""
+
+    number: int
+    enveloped: Enveloped
+    hit: bool
+    last_time: float | None = None
+
+
+class Stream:
+    """Understands the lines of one server and folds them into runs."""
+
+    def __init__(
+        self,
+        name: str | None,
+        library: Library,
+        identify: IdentifyRules,
+        forced: str | None,
+        contexts: Contexts,
+    ) -> None:
+        self.name = name
+        self.machine = Machine()
+        self.clock = Clock()
+        self.recogniser = Recogniser()
+        self.last_time: float | None = None
+        self.last_time_line: int | None = None
+        self.profile: str | None = forced
+        self.lines_seen = 0
+        self._library = library
+        self._identify = identify
+        self._forced = forced
+        self._contexts = contexts
+        self._chain: Chain | None = None
+        self._guests: tuple[str, ...] = ()
+        self._held: list[Line] = []
+        self._blocks: dict[str, Block] = {}
+        self._excused: dict[str, tuple[int, str | None]] = {}
+        self._envelope_clock = False
+        self.uptime_clock = False
+        if forced:
+            self._settle_on(forced)
+
+    # -- state that the detector steers by
+
+    @property
+    def collecting(self) -> bool:
+        """True while every line is needed, not only the hits."""
+        return self._chain is None or bool(self._blocks)
+
+    @property
+    def wants_alive(self) -> bool:
+        """True while proof of serving would tell something new."""
+        run = self.machine.open
+        return run is None or not (run.answered or run.dead_line is not None)
+
+    @property
+    def failures(self) -> int:
+        """How many failures the open run has collected."""
+        return len(self.machine.open.failures) if self.machine.open else 0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The profiles in force, or none while the server is unknown."""
+        return self._chain.names if self._chain else ()
+
+    @property
+    def recognised(self) -> bool:
+        """True once the server is known for certain."""
+        return self._forced is not None or (self._chain is not None and self.profile is not None)
+
+    # -- lines in
+
+    def take(self, line: Line) -> None:
+        """Read one line."""
+        self.lines_seen += 1
+        if self._chain is None:
+            self._held.append(line)
+            if line.hit:
+                self._look(line)
+            if len(self._held) > MAX_HELD:
+                self.decide()
+            return
+        if line.hit and self._forced is None and (self.profile is None or self.profile not in self.recogniser.versions):
+            self._look(line)
+        self._understand(line)
+
+    def take_polled(self, line: Line) -> None:
+        """Read one line that a polling loop showed: its time is the loop's, its own is kept beside it."""
+        self.machine.polled = True
+        self.take(line)
+
+    def note(self, kind: Kind, line: int, text: str, stamp: Stamp | None) -> None:
+        """Add what was observed beside the log: a health code, a word of the polling loop."""
+        time = self.clock.seconds(stamp) if stamp is not None else None
+        self.machine.fold(Event(kind=kind, line=line, text=text, time=time))
+
+    def _look(self, line: Line) -> None:
+        self.recogniser.look(self._identify, line.enveloped.text)
+        best = self.recogniser.best()
+        if best and best[1] >= PROOF and best[0] != self.profile:
+            self._settle_on(best[0])
+
+    def decide(self) -> None:
+        """Stop waiting for proof: take the likeliest server, or none."""
+        if self._chain is None:
+            best = self.recogniser.best()
+            self._settle_on(best[0] if best else None)
+
+    def _settle_on(self, name: str | None) -> None:
+        self.profile = name
+        self._guests = self.recogniser.guests(name) if name else ()
+        profile = self._library.profiles.get(name) if name else None
+        if profile is not None and profile.main_process:
+            self.machine.main_process = re.compile(profile.main_process)
+        names = ([name] if name else []) + [g for g in self._guests] + list(ALWAYS)
+        self._chain = Chain(self._library, [n for n in names if n in self._library.profiles])
+        held, self._held = self._held, []
+        before: tuple[str, ...] = ()
+        for line in held:
+            self._contexts.after(line.number, line.enveloped.text)
+            count = self.failures
+            self._understand(line)
+            if self.failures != count and self.machine.open is not None and self.machine.open.failures:
+                failed = self.machine.open.failures[-1].line
+                self._contexts.want(failed, line.number, before, line.enveloped.text)
+            if line.enveloped.text.strip():
+                before = (*before, line.enveloped.text)[-2:]
+
+    def finish(self) -> None:
+        """The log ends here."""
+        self.decide()
+        for key in list(self._blocks):
+            self._close_block(key)
+
+    # -- understanding
+
+    def time_of(self, enveloped: Enveloped, message: Message | None) -> float | None:
+        """Return when the line was written, on the stream's clock."""
+        if enveloped.stamp is not None:
+            self._envelope_clock = True
+            return self.clock.seconds(enveloped.stamp)
+        if self._envelope_clock or message is None:
+            return None
+        stamp = parse(message.time) if message.time else None
+        if stamp is not None:
+            return self.clock.seconds(stamp)
+        if self.clock.frame is None and message.uptime:
+            self.uptime_clock = True
+            return _uptime(message.uptime)
+        return None
+
+    def peek_time(self, enveloped: Enveloped) -> float | None:
+        """Return the time of a line that is not folded."""
+        if self._chain is None:
+            return None
+        message = self._chain.prefixes.strip(enveloped.text)
+        return self.time_of(enveloped, message)
+
+    def _understand(self, line: Line) -> None:
+        text = line.enveloped.text
+        if text.startswith("^C"):
+            self._segment(replace(line, enveloped=replace(line.enveloped, text="^C")))
+            text = text[2:]
+            if not text:
+                return
+        dots = leading_dots(text)
+        if dots and dots < len(text):
+            text = text[dots:].lstrip(" ") if text[dots] not in "." else text
+        self._segment(replace(line, enveloped=replace(line.enveloped, text=text)))
+
+    def _segment(self, line: Line) -> None:
+        assert self._chain is not None
+        message = self._chain.prefixes.strip(line.enveloped.text)
+        time = self.time_of(line.enveloped, message)
+        if time is not None:
+            self.last_time, self.last_time_line = time, line.number
+        if self._blocks and self._offer_to_blocks(line, message):
+            return
+        if not line.hit:
+            return
+        if HEADER in message.text or (PANIC in message.text and opens_panic(message.text)):
+            self._open_block(line, message, time)
+            return
+        found = find_bar(message.text)
+        if found is not None:
+            bar, start, end = found
+            match = self._chain.match(message.text[:end], message.level)
+            if match is None or match.rule.kind in (Kind.PROGRESS, Kind.PHASE):
+                phase = match.rule.phase if match else None
+                self._fold(line, message, time, Kind.PROGRESS, match, phase=phase, bar=bar)
+            rest = message.text[end:].strip()
+            if rest and len(rest) > 3 and start >= 0:
+                glued = replace(line.enveloped, text=rest)
+                self._segment(replace(line, enveloped=glued))
+            return
+        match = self._chain.match(message.text, message.level or line.enveloped.level)
+        if match is not None and self._allowed(match):
+            self._speak(line, message, time, match)
+
+    def _allowed(self, match: Match) -> bool:
+        owner = match.rule.id.split("/", 1)[0]
+        return owner not in self._guests or match.rule.kind in _GUEST_KINDS
+
+    def _speak(self, line: Line, message: Message, time: float | None, match: Match) -> None:
+        rule = match.rule
+        if rule.kind in (Kind.HARMLESS, Kind.REQUEST_ERROR):
+            self._excused[_writer(line, message)] = (line.number, _excuse(rule.kind, line, message))
+            return
+        failure = None
+        if rule.kind is Kind.FAILURE:
+            failure = self._failure(line.number, message.text, match)
+        # A bar's label without a bar that can be read still tells the phase.
+        kind = Kind.PHASE if rule.kind is Kind.PROGRESS else rule.kind
+        self._fold(line, message, time, kind, match, phase=rule.phase, failure=failure)
+
+    def _failure(self, number: int, text: str, match: Match) -> Failure:
+        rule = match.rule
+        reason = rule.reason or "unknown"
+        return Failure(
+            number,
+            text.strip()[:TEXT_SHOWN],
+            reason,
+            fatal=rule.fatal,
+            weak=rule.weak,
+            outside=rule.outside,
+            cancels_ready=rule.cancels_ready,
+            phase=rule.phase,
+            while_serving=rule.while_serving,
+            hint=rule.hint,
+        )
+
+    def _fold(
+        self,
+        line: Line,
+        message: Message,
+        time: float | None,
+        kind: Kind,
+        match: Match | None,
+        **extra: object,
+    ) -> None:
+        self.machine.fold(
+            Event(
+                kind=kind,
+                line=line.number,
+                text=line.enveloped.text[:TEXT_SHOWN],
+                time=time,
+                own=_own(message),
+                uptime=_uptime(message.uptime),
+                process=message.process or line.enveloped.process,
+                pid=message.pid or line.enveloped.pid,
+                rule=match.rule if match else None,
+                fields=match.fields if match else {},
+                last_time=line.last_time,
+                **extra,  # type: ignore[arg-type]
+            )
+        )
+
+    # -- tracebacks
+
+    def _open_block(self, line: Line, message: Message, time: float | None) -> None:
+        assert self._chain is not None
+        key = _writer(line, message)
+        before, _, _ = message.text.partition(HEADER)
+        heading, prefix = self._excused.get(key, (-9, None))
+        excused = line.number - heading <= 1 and prefix in (None, _excuse(Kind.HARMLESS, line, message))
+        panic = HEADER not in message.text
+        if before.strip() and not panic:
+            match = self._chain.match(message.text, message.level)
+            if match is not None:
+                excused = excused or match.rule.kind in (Kind.HARMLESS, Kind.REQUEST_ERROR)
+                if match.rule.kind in (Kind.CASCADE, Kind.STOP):
+                    self._fold(line, message, time, match.rule.kind, match)
+        if key in self._blocks:
+            self._close_block(key)
+        # A message that ends in the header may be followed by lines with its prefix or without.
+        bare = None if _prefixed(message) else True
+        self._blocks[key] = Block(line.number, _source(line), bare=bare, excused=excused, panic=panic)
+
+    def _offer_to_blocks(self, line: Line, message: Message) -> bool:
+        """Give a line to the traceback that it belongs to; True when that is all it says."""
+        key, source = _writer(line, message), _source(line)
+        prefixed = _prefixed(message)
+        for other, block in reversed(list(self._blocks.items())):
+            if prefixed:
+                mine = other == key and block.bare is not True
+                ends = block.source == source and block.bare is True and block.raised
+            else:
+                mine = block.source == source and block.bare is not False
+                ends = False
+            if ends:
+                self._close_block(other)
+                continue
+            if not mine:
+                if not block.passes():
+                    self._close_block(other)
+                continue
+            block.bare = not prefixed
+            heading = message.text.partition(HEADER)
+            if heading[1] and heading[0].strip() and (block.raised or prefixed):
+                self._close_block(other)  # a new story of the same writer
+                return False
+            if block.take(line.number, message.text):
+                return True
+            self._close_block(other)
+            return False
+        return False
+
+    def _close_block(self, key: str) -> None:
+        block = self._blocks.pop(key)
+        if block.excused or not block.chain:
+            return
+        self._judge(block, key)
+
+    def _judge(self, block: Block, key: str) -> None:
+        """Turn a finished traceback into a failure, a cascade, a stop, or nothing."""
+        assert self._chain is not None
+        judged = [(raised, *self._meaning(raised)) for raised in block.chain]
+        last = judged[-1]
+        ends = block.main and "ank" not in key and "Worker" not in key
+        kinds = {match.rule.kind for _, match, _ in judged if match}
+        if Kind.HARMLESS in kinds or Kind.REQUEST_ERROR in kinds:
+            return
+        if last[1] is not None and last[1].rule.kind is Kind.STOP:
+            self._emit(last[0].line, last[0].text, Kind.STOP, last[1], None, ends)
+            return
+        failures = [self._as_failure(raised, match, at) for raised, match, at in judged if not _is(match, Kind.CASCADE)]
+        cascade = next((match for _, match, _ in judged if _is(match, Kind.CASCADE)), None)
+        chosen = (
+            next((f for f in failures if not f.weak and not f.vague), None)
+            or next((f for f in failures if not f.weak), None)
+            or next(iter(failures), None)
+        )
+        if chosen is not None:
+            if ends:
+                chosen = replace(chosen, fatal=True)
+            self._emit(chosen.line, chosen.text, Kind.FAILURE, None, chosen, ends)
+        if cascade is not None:
+            self._emit(last[0].line, last[0].text, Kind.CASCADE, cascade, None, ends and chosen is None)
+
+    def _meaning(self, raised: Raised) -> tuple[Match | None, tuple[int, str]]:
+        """Return the rule for an exception, and the line that says it best."""
+        assert self._chain is not None
+        own = self._chain.match(raised.text, None)
+        place = (raised.line, raised.text)
+        if own is None or own.rule.reason in ("bad-config", "weights-mismatch"):
+            for number, text in raised.rest:
+                match = self._chain.match(text, None)
+                if match is not None and match.rule.kind is Kind.FAILURE:
+                    return match, (number, text)
+        return own, place
+
+    def _as_failure(self, raised: Raised, match: Match | None, at: tuple[int, str]) -> Failure:
+        if match is not None and match.rule.kind is Kind.FAILURE:
+            return self._failure(at[0], at[1], match)
+        reason = self._library.exceptions.get(raised.type, "python-exception")
+        return Failure(raised.line, raised.text[:TEXT_SHOWN], reason, vague=True)
+
+    def _emit(
+        self, line: int, text: str, kind: Kind, match: Match | None, failure: Failure | None, ends: bool
+    ) -> None:
+        self.machine.fold(
+            Event(
+                kind=kind,
+                ends=ends,
+                line=line,
+                text=text[:TEXT_SHOWN],
+                time=self.last_time,
+                rule=match.rule if match else None,
+                failure=failure,
+            )
+        )
+
+
+def _is(match: Match | None, kind: Kind) -> bool:
+    return match is not None and match.rule.kind is kind
+
+
+def _writer(line: Line, message: Message) -> str:
+    """Name who wrote a line, so that interleaved tracebacks are kept apart."""
+    parts: Sequence[str | None] = (
+        message.process or line.enveloped.process,
+        message.pid or line.enveloped.pid,
+    )
+    return "/".join(p for p in parts if p)
+
+
+def _excuse(kind: Kind, line: Line, message: Message) -> str | None:
+    """Return the prefix that a traceback must share to be excused by the line before it.
+
+    A failed request heads its traceback in any form; a harmless warning only one that its own
+    log record holds, with the same prefix on each line.
+    """
+    if kind is Kind.REQUEST_ERROR:
+        return None
+    whole = line.enveloped.text
+    return whole[: len(whole) - len(message.text)] or "none"
+
+
+def _source(line: Line) -> str:
+    return f"{line.enveloped.process or ''}/{line.enveloped.pid or ''}"
+
+
+def _prefixed(message: Message) -> bool:
+    return message.time is not None or message.level is not None or message.process is not None
+
+
+def _own(message: Message) -> float | None:
+    stamp = parse(message.time) if message.time else None
+    return stamp.seconds if stamp else None
+
+
+def _uptime(text: str | None) -> float | None:
+    """Read llama.cpp's clock since process start: minutes.seconds.milliseconds.microseconds."""
+    if not text:
+        return None
+    parts = text.split(".")
+    try:
+        if len(parts) == 4:
+            return int(parts[0]) * 60 + int(parts[1]) + int(parts[2]) / 1e3 + int(parts[3]) / 1e6
+        return float(text)
+    except ValueError:
+        return None

@@ -1,0 +1,289 @@
+"""Polling transcripts: what a wait loop printed while it looked at a log and at a health check.
+
+How this works: the text is cut into snapshots at the loop's own stamps. What a snapshot shows that
+the one before did not is fed to the ordinary stream, on the clock of the stamps. A few facts that
+only snapshots have are added: health codes, file sizes, words such as READY, a bar that fell back,
+and the same finished bar over and over, which is either a log that did not grow or a start-up that
+comes to the same point each time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from loopdetect.core.envelope import ANSI, Enveloped
+from loopdetect.core.progress import Bar, find_bar
+from loopdetect.core.stream import Line, Stream
+from loopdetect.core.timestamp import Frame, Stamp, parse
+from loopdetect.model import Kind, Phase
+
+MAX_SNAPSHOTS: Final = 20000
+MAX_LINES: Final = 200
+REPEATS: Final = 3
+REPEAT_FLOOR_S: Final = 120.0
+REPEAT_BAR_FACTOR: Final = 5.0
+
+_ELAPSED: Final = re.compile(
+    r"\[?(?:t ?[=+] ?|T\+|\+)?(?:(?P<h>\d+)h ?)?(?:(?P<m>\d+) ?m(?:in)? ?)?(?:(?P<s>\d+(?:\.\d+)?) ?s(?:ec(?:onds)?)?)?(?: elapsed)?\]"
+    r"(?: |$)(?P<rest>.*)",
+    re.DOTALL,
+)
+_WAITING: Final = re.compile(
+    r"(?:\[?\w*\]? ?)(?:[Ss]till )?[Ww]aiting\b[^\n\d]{0,60}?\(?(?P<s>\d+) ?s(?:ec(?:onds)?)?(?: elapsed)?\)?[ .…]*(?P<rest>.*)",
+    re.DOTALL,
+)
+_CLOCK: Final = re.compile(
+    r"(?:[-=#>* ]{0,8})(?:\[(?P<a>(?:\d{4}-\d\d-\d\d[ T])?\d\d:\d\d:\d\d(?:Z|[+-]\d\d:?\d\d)?)\]"
+    r"|(?P<b>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:Z|[+-]\d\d:?\d\d)?)(?=:? |$):?"
+    r"|(?P<c>(?:[A-Z][a-z]{2} )?[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d(?: [A-Z]{2,5})? \d{4})(?=$))[-=#<* ]{0,8}(?P<rest>.*)",
+    re.DOTALL,
+)
+_HEALTH: Final = re.compile(
+    r"(?:(?:[Hh]ealth|HEALTH|status|http(?:_code)?|HTTP(?:/[\d.]+)?|code|curl)(?:[-_ ]?(?:check|code|status))?[ =:]+)(?P<code>\d{3})\b[,;|]? ?"
+    r"|^(?P<bare>000|200|204|404|429|500|502|503|504)(?= |$) ?"
+)
+_SIZE: Final = re.compile(r"\b(?:size|bytes|offset|inode|mtime)[ =:]+(?P<value>[\d.:TZ+-]+)[,;|]? ?")
+_READY: Final = re.compile(
+    r"(?:[-=#>*✓✔✅ ]*)(?:(?:[Ss]erver|[Ss]ervice|[Mm]odel|[Ee]ndpoint|vLLM|SGLang|[Hh]ealth(?: check)?)\b[^\n]{0,40}?(?:is )?)?"
+    r"(?:READY|[Rr]eady|HEALTHY|[Hh]ealthy|is up|UP)\b(?:[ !.:]*| after\b.*| in\b.*| \(.*\))$"
+)
+_GAVE_UP: Final = re.compile(
+    r"(?:[-=#>*✗❌ ]*)(?:TIMEOUT|TIMED OUT|[Tt]imed? ?out|FAILED|[Ff]ailed|GIVING UP|[Gg]iving up|ERROR: (?:server|timeout))\b.{0,80}$"
+)
+
+
+@dataclass(slots=True)
+class Snapshot:
+    """What one look showed."""
+
+    line: int
+    time: float | None
+    health: int | None = None
+    size: str | None = None
+    ready: bool = False
+    lines: list[tuple[int, str]] = field(default_factory=list)
+
+    @property
+    def texts(self) -> list[str]:
+        """The lines without their numbers."""
+        return [text for _, text in self.lines]
+
+    def last_bar(self) -> Bar | None:
+        """Return the bar that the snapshot ends in, or None if it ends in something else."""
+        last = next((text for _, text in reversed(self.lines) if text.strip()), "")
+        found = find_bar(last.rstrip("\r").rpartition("\r")[2] or last)
+        return found[0] if found and not last[found[2] :].strip() else None
+
+    def dated(self) -> bool:
+        """True when a line carries a wall-clock time or a pid, so that equal text means equal writing."""
+        return any(_DATED.search(text) for _, text in self.lines)
+
+
+_DATED: Final = re.compile(r"\d\d:\d\d:\d\d[ .,\]]|\bpid[=: ]\d+|\[\d{2,7}\]|^\d+\.\d\d\.\d{3}\.\d{3} ")
+
+
+def _stamp(text: str) -> tuple[float | None, str] | None:
+    match = _ELAPSED.match(text)
+    if match and any(match[g] for g in "hms"):
+        value = float(match["h"] or 0) * 3600 + float(match["m"] or 0) * 60 + float(match["s"] or 0)
+        return value, match["rest"]
+    match = _WAITING.match(text)
+    if match:
+        return float(match["s"]), match["rest"]
+    return None
+
+
+def _clock(text: str) -> tuple[float | None, str] | None:
+    match = _CLOCK.match(text)
+    if not match:
+        return None
+    stamp = parse(match["a"] or match["b"] or match["c"])
+    return (stamp.seconds, match["rest"]) if stamp else None
+
+
+def looks_like_transcript(head: bytes) -> bool:
+    """True when the first lines are snapshots under a polling loop's stamps."""
+    lines = [ANSI.sub("", raw.decode("utf-8", "replace")) for raw in head.split(b"\n")]
+    elapsed = [s for s in map(_stamp, lines) if s]
+    if len(elapsed) >= 2 and [t for t, _ in elapsed] == sorted(t for t, _ in elapsed if t is not None):
+        return True
+    stamped = [s for s in map(_clock, lines) if s]
+    polled = sum(bool(_HEALTH.match(rest) or _SIZE.match(rest)) for _, rest in stamped)
+    if len(stamped) >= 3 and polled >= 2 and polled * 2 >= len(stamped):
+        return True
+    filled = [line for line in lines if line.strip()]
+    if stamped and len(stamped) >= 3 and len(stamped) < len(filled):
+        blocks = "\n".join("\0" if _clock(line) else line for line in filled).split("\0")
+        bodies = [b for b in blocks if b.strip()]
+        if len(bodies) >= 3 and len(set(bodies)) <= len(bodies) // 2:
+            return True
+    # No stamps at all: bare bars that repeat, closed by the loop's own word.
+    closing = any(_READY.match(line) or _GAVE_UP.match(line) for line in filled[-2:])
+    bars = [line for line in filled if find_bar(line)]
+    return closing and len(filled) <= 400 and len(bars) >= 2 and len(bars) >= len(filled) - 2
+
+
+class Transcript:
+    """The snapshots of one transcript, in order."""
+
+    def __init__(self) -> None:
+        self.snapshots: list[Snapshot] = []
+        self._line = 1
+        self._clocked: bool | None = None
+
+    def feed(self, region: bytes) -> None:
+        """Add whole physical lines."""
+        for raw in region.split(b"\n")[: region.count(b"\n") + (not region.endswith(b"\n"))]:
+            self._take(ANSI.sub("", raw.decode("utf-8", "replace")))
+            self._line += 1
+
+    def _take(self, text: str) -> None:
+        stamped = _stamp(text)
+        if stamped is None and self._clocked is not False:
+            stamped = _clock(text) if self._is_clocked(text) else None
+        elif stamped is not None and self._clocked is None:
+            self._clocked = False
+        if stamped is not None and len(self.snapshots) < MAX_SNAPSHOTS:
+            self.snapshots.append(Snapshot(self._line, stamped[0]))
+            text = stamped[1]
+        if not self.snapshots:
+            self.snapshots.append(Snapshot(self._line, None))
+        snapshot = self.snapshots[-1]
+        text = self._facts(snapshot, text)
+        if text and len(snapshot.lines) < MAX_LINES:
+            snapshot.lines.append((self._line, text))
+
+    def _is_clocked(self, text: str) -> bool:
+        found = _clock(text)
+        if found is None:
+            return False
+        if self._clocked is None:
+            self._clocked = True
+        return True
+
+    def _facts(self, snapshot: Snapshot, text: str) -> str:
+        """Take health codes, sizes and the loop's own words off a line; return what is the log's."""
+        for _ in range(4):
+            health, size = _HEALTH.match(text), _SIZE.match(text)
+            if health:
+                snapshot.health = int(health["code"] or health["bare"])
+                text = text[health.end() :]
+            elif size:
+                snapshot.size = f"{snapshot.size or ''} {size['value']}"
+                text = text[size.end() :]
+            else:
+                break
+        if _READY.match(text.strip()) and text.strip():
+            snapshot.ready = True
+            return ""
+        if _GAVE_UP.match(text.strip()) and text.strip():
+            return ""
+        return text
+
+    # -- judging
+
+    def play(self, stream: Stream) -> Finding:
+        """Feed what each snapshot shows anew to `stream`; return what only the snapshots tell."""
+        finding = Finding()
+        seen: list[str] = []
+        fallen: dict[tuple[str, float | None], float] = {}
+        for number, snapshot in enumerate(self.snapshots):
+            stamp = Stamp(snapshot.time, Frame.FULL) if snapshot.time is not None else None
+            for line, text in self._fresh(snapshot, seen):
+                stream.take_polled(Line(line, Enveloped(text, stamp), hit=True))
+            if snapshot.texts:
+                seen = snapshot.texts
+            if number == 0 or not stream.names:
+                stream.decide()
+            self._bar_fell(snapshot, fallen, finding, stream)
+            self._health(snapshot, stream, stamp, finding)
+        self._repeats(finding)
+        return finding
+
+    def _fresh(self, snapshot: Snapshot, seen: list[str]) -> Iterator[tuple[int, str]]:
+        texts = snapshot.texts
+        keep = 0
+        for size in range(min(len(seen), len(texts)), 0, -1):
+            if seen[-size:] == texts[:size]:
+                keep = size
+                break
+        if not keep and seen and texts and seen[-1] in texts:
+            keep = texts.index(seen[-1]) + 1
+        for line, text in snapshot.lines[keep:]:
+            for part in text.split("\r"):
+                if part.strip():
+                    yield line, part
+
+    def _bar_fell(
+        self, snapshot: Snapshot, tops: dict[tuple[str, float | None], float], finding: Finding, stream: Stream
+    ) -> None:
+        bar = snapshot.last_bar()
+        if bar is None or not bar.label:
+            return
+        key = (bar.label, bar.total)
+        before = tops.get(key)
+        tops[key] = bar.done
+        run = stream.machine.open
+        if before is not None and bar.done < before and run is not None and run.phase in (Phase.LOAD_WEIGHTS, Phase.UNKNOWN):
+            finding.falls.append(snapshot.line)
+
+    def _health(self, snapshot: Snapshot, stream: Stream, stamp: Stamp | None, finding: Finding) -> None:
+        up = snapshot.ready or (snapshot.health is not None and 200 <= snapshot.health < 300)
+        if up:
+            stream.note(Kind.READY, snapshot.line, "the health check answered", stamp)
+            finding.answered = True
+        elif snapshot.health == 0 and stream.machine.open is not None and stream.machine.open.ready:
+            stream.note(Kind.CASCADE, snapshot.line, "the health check is refused again", stamp)
+
+    def _repeats(self, finding: Finding) -> None:
+        """Count identical snapshots that end in a finished bar without date or pid."""
+        if any(s.ready or (s.health or 0) // 100 == 2 for s in self.snapshots):
+            return
+        filled = [s for s in self.snapshots if s.lines]
+        best: list[Snapshot] = []
+        current: list[Snapshot] = []
+        for snapshot in filled:
+            if current and snapshot.texts == current[-1].texts:
+                current.append(snapshot)
+            else:
+                current = [snapshot]
+            if len(current) > len(best):
+                best = list(current)
+        if len(best) < 2 or best[-1] is not (filled[-1] if filled else None) and best[-1] is not (filled[-2] if len(filled) > 1 else None):
+            return
+        bar = best[-1].last_bar()
+        if bar is None or not bar.finished or best[-1].dated():
+            return
+        sizes = {s.size for s in best}
+        if len(sizes) == 1 and None not in sizes:
+            finding.did_not_grow = True
+            return
+        cut = len(best) == REPEATS - 1 and best[-1] is not filled[-1] and _cut_short(filled[-1], best[-1])
+        if len(best) < REPEATS and not cut:
+            return
+        first, last = best[0].time, filled[-1].time if cut else best[-1].time
+        if first is not None and last is not None:
+            if last - first < max(REPEAT_FLOOR_S, REPEAT_BAR_FACTOR * (bar.elapsed_s or 0.0)):
+                return
+        finding.repeats = len(best) + cut
+        finding.repeat_line = best[0].line
+
+
+def _cut_short(cut: Snapshot, whole: Snapshot) -> bool:
+    """True when a last snapshot is the beginning of the same text, broken off."""
+    text = "\n".join(cut.texts).rstrip(". …")
+    return bool(text) and "\n".join(whole.texts).startswith(text)
+
+
+@dataclass(slots=True)
+class Finding:
+    """What the snapshots say beyond the lines in them."""
+
+    repeats: int = 0
+    repeat_line: int = 0
+    falls: list[int] = field(default_factory=list)
+    did_not_grow: bool = False
+    answered: bool = False

@@ -1,0 +1,85 @@
+"""The servers that loopdetect knows, read from TOML files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from loopdetect.errors import ProfileError
+from loopdetect.profiles.schema import Prefix, Profile, Reason, Rule, read_profile, read_reasons
+
+__all__ = ["ALWAYS", "Library", "Prefix", "Profile", "Reason", "Rule", "check", "load_library"]
+
+SHIPPED: Final = Path(__file__).parent
+ALWAYS: Final = ("supervisors", "generic")
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """All profiles and reasons in force."""
+
+    profiles: Mapping[str, Profile]
+    reasons: Mapping[str, Reason]
+    exceptions: Mapping[str, str]
+
+    def __deepcopy__(self, memo: object) -> Library:
+        return self
+
+    def lineage(self, name: str) -> tuple[Profile, ...]:
+        """Return the profile and all that it extends, nearest first."""
+        found: dict[str, Profile] = {}
+        pending = [name]
+        while pending:
+            profile = self.profiles[pending.pop(0)]
+            if profile.name not in found:
+                found[profile.name] = profile
+                pending.extend(profile.extends)
+        return tuple(found.values())
+
+
+def user_folder() -> Path:
+    """The folder in which users keep profiles of their own."""
+    named = os.environ.get("LOOPDETECT_PROFILES")
+    config = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+    return Path(named) if named else Path(config) / "loopdetect" / "profiles"
+
+
+@lru_cache(maxsize=4)
+def _shipped_reasons() -> tuple[dict[str, Reason], dict[str, str]]:
+    return read_reasons(SHIPPED / "reasons.toml")
+
+
+def load_library(extra: Sequence[Path] = ()) -> Library:
+    """Read the shipped profiles, the user's folder and `extra` files; later ones replace earlier.
+
+    Raises ProfileError.
+    """
+    reasons, exceptions = _shipped_reasons()
+    files = [p for p in sorted(SHIPPED.glob("*.toml")) if p.name != "reasons.toml"]
+    folder = user_folder()
+    if folder.is_dir():
+        files += sorted(folder.glob("*.toml"))
+    files += list(extra)
+    profiles: dict[str, Profile] = {}
+    for file in files:
+        profile = read_profile(file, frozenset(reasons), strict=file.parent != SHIPPED)
+        profiles[profile.name] = profile
+    for profile in profiles.values():
+        for other in profile.extends:
+            if other not in profiles:
+                raise ProfileError(
+                    f"{profile.path}: extends: there is no profile '{other}'",
+                    f"Known profiles: {', '.join(sorted(profiles))}.",
+                )
+    return Library(profiles, reasons, exceptions)
+
+
+def check(path: Path) -> list[str]:
+    """Return what is wrong with the profile in `path`, one sentence each."""
+    from loopdetect.profiles.check import check as held_against_samples
+
+    return held_against_samples(path)

@@ -1,0 +1,102 @@
+"""A file, a pipe or standard input as chunks of bytes."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from loopdetect.errors import SourceError
+from loopdetect.source import archive
+from loopdetect.source.content import readable
+
+CHUNK: Final = 1 << 18
+STDIN: Final = "-"
+
+PROBLEMS: Final = {
+    errno.ENOENT: ("no such file", "check the path"),
+    errno.ENOTDIR: ("no such file", "a part of the path is not a folder"),
+    errno.EACCES: (
+        "no permission to read it",
+        "run as its owner, or pipe it: sudo cat FILE | loopdetect inspect -",
+    ),
+    errno.EPERM: (
+        "no permission to read it",
+        "run as its owner, or pipe it: sudo cat FILE | loopdetect inspect -",
+    ),
+    errno.ELOOP: ("a link that leads to itself", "give the file itself"),
+    errno.ENAMETOOLONG: (
+        "the name is too long",
+        "give a path; text goes to standard input: loopdetect inspect -",
+    ),
+    errno.EBADF: ("there is no standard input", "pipe a log in, or give a file"),
+}
+
+
+class CutShort(SourceError):
+    """The source ended before its time; what was read of it is still good."""
+
+
+def open_source(name: str, on_read: Callable[[int], None] | None = None) -> Iterator[bytes]:
+    """Yield the bytes of a file, or of standard input for `-`, unpacked if they are compressed.
+
+    `on_read` is told the size of each raw chunk. Raises SourceError if there is nothing to read,
+    CutShort after the last chunk when the rest is missing or damaged.
+    """
+    label = "standard input" if name == STDIN else name
+    given = False
+    try:
+        for chunk in _plain(_raw(name, on_read)):
+            given = given or bool(chunk)
+            yield chunk
+    except archive.Broken as problem:
+        hint = "the report covers what could be read" if given else "copy the file again"
+        raise (CutShort if given else SourceError)(f"{label}: {problem}", hint) from problem
+    except OSError as problem:
+        raise _explain(label, problem, given) from problem
+    except SourceError as problem:
+        raise SourceError(f"{label}: {problem}", problem.hint) from problem
+
+
+def _plain(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    head = b""
+    for chunk in chunks:
+        head += chunk
+        if not archive.undecided(head):
+            break
+    name = archive.format_of(head)
+    whole = _after(head, chunks)
+    return readable(archive.expand(name, whole) if name else whole)
+
+
+def _after(head: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:
+    if head:
+        yield head
+    yield from chunks
+
+
+def _raw(name: str, on_read: Callable[[int], None] | None) -> Iterator[bytes]:
+    handle = 0 if name == STDIN else os.open(name, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
+            raise SourceError(
+                "this is a folder", "give its files: loopdetect inspect 'FOLDER/*.log'"
+            )
+        while chunk := os.read(handle, CHUNK):
+            if on_read:
+                on_read(len(chunk))
+            yield chunk
+    finally:
+        if name != STDIN:
+            os.close(handle)
+
+
+def _explain(label: str, problem: OSError, given: bool) -> SourceError:
+    what, hint = PROBLEMS.get(
+        problem.errno or 0, (problem.strerror or str(problem), "check the file")
+    )
+    if given:
+        return CutShort(f"{label}: {what}", "the report covers what could be read")
+    return SourceError(f"{label}: {what}", hint)
