@@ -9,7 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Self
+
+
+class Shared:
+    """A value that never changes: copies of what holds it share it."""
+
+    __slots__ = ()
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
 
 
 class State(StrEnum):
@@ -212,7 +221,7 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(Shared):
     """The numbers that the rules use; times in seconds."""
 
     loop_after: int = 2

@@ -30,7 +30,7 @@ from loopdetect.render import RenderOptions, renderer
 if TYPE_CHECKING:
     from loopdetect.profiles import Library
 
-FORMATS = ("text", "json", "jsonl", "markdown")
+FORMATS = ("text", "json", "jsonl", "markdown", "html")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def inspect(
     known, forced = library.load(profiles)
     policy = make_policy(loop_after, stable_after, stall_after)
     findings = examine(logs, Inspection(known, forced, policy, now, quiet))
-    options = RenderOptions(target.color, target.width, int(verbose) - int(quiet))
+    options = RenderOptions(target.color, target.width, int(verbose) - int(quiet), target.ascii)
     if findings.reports or findings.whole or form == "json":
         write(renderer(form)(findings.reports, options), target)
     if not findings.whole:

@@ -32,6 +32,11 @@ class Destination:
             return None
         return max(shutil.get_terminal_size().columns, 40)
 
+    @property
+    def ascii(self) -> bool:
+        """Whether what is written must do without signs that draw."""
+        return self.path is None and ascii_only(os.environ, sys.stdout)
+
 
 def destination(path: str | None, color: str) -> Destination:
     """Return where the report goes; `-` is standard output."""
@@ -46,6 +51,17 @@ def wants_color(choice: str, environ: Mapping[str, str], terminal: bool) -> bool
     if choice != "auto":
         return choice == "always"
     return terminal and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+
+
+def ascii_only(environ: Mapping[str, str], stream: TextIO) -> bool:
+    """Return whether the terminal, or the encoding of the output, can't draw."""
+    if environ.get("TERM") == "dumb" and _is_terminal(stream):
+        return True
+    try:
+        "✓━–".encode(stream.encoding or "utf-8")
+    except (LookupError, UnicodeEncodeError):
+        return True
+    return False
 
 
 def _is_terminal(stream: TextIO | None) -> bool:

@@ -59,7 +59,7 @@ class Block:
     `bare` tells whether its lines come without the logger's prefix; None until the second line.
     """
 
-    __slots__ = ("_at", "_chained", "_first_frame", "_foreign", "_lines", "bare", "chain", "excused", "first_line", "main", "source")
+    __slots__ = ("_at", "_chained", "_first_frame", "_foreign", "_lines", "bare", "chain", "excused", "first_line", "main", "panic", "source")
 
     def __init__(self, line: int, source: str, *, bare: bool | None, excused: bool, panic: bool = False) -> None:
         self.first_line = line
@@ -68,6 +68,7 @@ class Block:
         self.excused = excused
         self.chain: list[Raised] = []
         self.main = False
+        self.panic = panic
         self._at = _At.PANIC if panic else _At.FRAMES
         self._chained = False
         self._first_frame = True

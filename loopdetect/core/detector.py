@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
+from functools import partial
 from typing import Final
 
 from loopdetect.core.context import Contexts
@@ -24,7 +25,7 @@ from loopdetect.core.transcode import is_json_envelope, transcode
 from loopdetect.core.snapshots import with_snapshots
 from loopdetect.core.transcript import Finding, Transcript, looks_like_transcript
 from loopdetect.core.verdict import report_of
-from loopdetect.model import Kind, Policy, Report
+from loopdetect.model import Kind, Policy, Report, Shared
 from loopdetect.profiles import ALWAYS, Library
 
 HEAD: Final = 16 * 1024
@@ -65,7 +66,7 @@ class Detector:
         self._line_head = b""
         self._in_line = False
         self._names: frozenset[str] = frozenset()
-        self._key: tuple[frozenset[str], bool] | None = None
+        self._key: tuple[frozenset[str], bool, bool] | None = None
         self._prefilter: Prefilter | None = None
         self._finished = False
 
@@ -184,11 +185,12 @@ class Detector:
         if not known or not all(stream.names for stream in streams):
             known = frozenset(self._library.profiles) if not known else known | frozenset(ALWAYS)
         alive = not streams or any(stream.wants_alive for stream in streams)
-        key = (known, alive)
+        settled = len(self._streams) == 1 and all(stream.recognised for stream in streams)
+        key = (known, alive, settled)
         if key == self._key:
             return False
         self._key = key
-        self._prefilter = self._search.prefilter(known, alive)
+        self._prefilter = self._search.prefilter(known, alive, settled)
         return True
 
     # -- segments
@@ -215,11 +217,9 @@ class Detector:
         stream = self._stream_for(enveloped)
         if stream is None:
             return
-        last = None
-        if hit:
-            last = self._time_before(region, start, stream)
         before, known = stream.failures, bool(stream.names)
-        stream.take(Line(number, enveloped, hit, last))
+        look_back = partial(self._time_before, region, start, stream) if hit and known else None
+        stream.take(Line(number, enveloped, hit, look_back))
         opened = stream.machine.open
         if known and opened is not None and opened.failures and stream.failures != before:
             self._contexts.want(opened.failures[-1].line, number, self._lines_before(region, start), enveloped.text)
@@ -353,39 +353,44 @@ def _end(region: bytes, start: int, returns: bool) -> int:
 
 
 def _service_names(sample: bytes) -> frozenset[str]:
-    """Return the names before a `|` that occur often enough to be compose services."""
+    """Return the names that stand before lines often enough to be services (compose) or pods (stern)."""
     counts: Counter[str] = Counter()
     for raw in sample.split(b"\n"):
-        name, bar, _ = ANSI.sub("", raw[:200].decode("utf-8", "replace")).partition("|")
+        text = ANSI.sub("", raw[:200].decode("utf-8", "replace"))
+        name, bar, _ = text.partition("|")
         word = name.rstrip()
         if bar and name.endswith(" ") and word and " " not in word:
             counts[word] += 1
-    return frozenset(name for name, count in counts.items() if count >= 2)
+        words = text.split(" ", 2)
+        if len(words) == 3 and "-" in words[0]:
+            counts[f"{words[0]} {words[1]}"] += 1
+    return frozenset(name for name, count in counts.items() if count >= (3 if " " in name else 2))
 
 
-class _Search:
+class _Search(Shared):
     """What is compiled once for a library: identify rules, and a prefilter for each set of profiles."""
 
     def __init__(self, library: Library) -> None:
         self.library = library
         self.identify = IdentifyRules(library)
-        self._prefilters: dict[tuple[frozenset[str], bool], Prefilter] = {}
+        self._prefilters: dict[tuple[frozenset[str], bool, bool], Prefilter] = {}
 
-    def __deepcopy__(self, memo: object) -> _Search:
-        return self
+    def prefilter(self, names: frozenset[str], alive: bool, settled: bool) -> Prefilter:
+        """Return the search for the literals of these profiles.
 
-    def prefilter(self, names: frozenset[str], alive: bool) -> Prefilter:
-        """Return the search for the literals of these profiles; `alive` adds proof of serving."""
-        found = self._prefilters.get((names, alive))
+        `alive` adds proof of serving; `settled` leaves out what only hints at another server.
+        """
+        found = self._prefilters.get((names, alive, settled))
         if found is None:
-            literals = set(self.identify.literals) | set(BAR_LITERALS) | set(BLOCK_LITERALS)
+            identify = self.identify.proofs if settled else self.identify.literals
+            literals = set(identify) | set(BAR_LITERALS) | set(BLOCK_LITERALS)
             for name in names | frozenset(ALWAYS):
                 profile = self.library.profiles.get(name)
                 for rule in profile.rules if profile else ():
                     if rule.kind is Kind.IDENTIFY or (rule.kind in _QUIET_WHEN_READY and not alive):
                         continue
                     literals.update(rule.literals)
-            found = self._prefilters[names, alive] = make_prefilter(literals)
+            found = self._prefilters[names, alive, settled] = make_prefilter(literals)
         return found
 
 

@@ -12,14 +12,15 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from loopdetect.core.timestamp import Stamp, parse
+from loopdetect.model import Shared
 
 ANSI: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_=>])")
 _LEVELS: Final = "TRACE|DEBUG|DEBG|INFO|WARN|WARNING|ERROR|ERRO|CRIT|CRITICAL|FATAL|BLAT|TRAC"
 
 
 @dataclass(frozen=True, slots=True)
-class Enveloped:
-    """A line without its envelopes."""
+class Enveloped(Shared):
+    """A line without its envelopes; `record` is the whole JSON record where it was one."""
 
     text: str
     stamp: Stamp | None = None
@@ -28,6 +29,7 @@ class Enveloped:
     pid: str | None = None
     level: str | None = None
     kinds: tuple[str, ...] = ()
+    record: str | None = None
 
 
 _TIME: Final = r"\d{4}-\d\d-\d\d[T _]\d\d:\d\d:\d\d(?:[.,]\d+)?"
@@ -83,7 +85,7 @@ _ENVELOPES: Final = tuple(
         ),
         (
             "stamp-plain",
-            rf"(?P<time>\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?) (?!- |(?:{_LEVELS})\b|\[?(?:{_LEVELS})\b)(?P<text>.*)",
+            rf"(?P<time>\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?) (?!- | *\[?(?:{_LEVELS})\b)(?P<text>.*)",
         ),
         ("stamp-ts", rf"(?P<time>{_SYSLOG}) (?! *(?:{_LEVELS})\b)(?P<text>.*)"),
         ("torch-rank", r"\[(?P<process>(?:rank|default)\d+)\]: ?(?P<text>.*)"),
@@ -131,7 +133,7 @@ def _peel_once(line: Enveloped, services: frozenset[str]) -> Enveloped | None:
             return _inner(line, name, match.groupdict())
     if "stern" not in line.kinds:
         match = _STERN.match(text)
-        if match:
+        if match and f"{match['stream']} {match['container']}" in services:
             groups = match.groupdict()
             groups["stream"] = f"{groups['stream']}/{groups['container']}"
             return _inner(line, "stern", groups)
@@ -180,6 +182,7 @@ def _json(line: Enveloped) -> Enveloped | None:
         process=str(name) if isinstance(name, str) else line.process,
         level=level,
         kinds=(*line.kinds, "json"),
+        record=line.text,
     )
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from loopdetect.core.progress import Bar
-from loopdetect.model import Kind, Phase
+from loopdetect.model import Kind, Phase, Shared
 from loopdetect.profiles import Rule
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Shared):
     """A candidate for the cause: what was said, and how much it explains."""
 
     line: int
@@ -27,7 +27,7 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class Event(Shared):
     """Something recognised at one line.
 
     `time` is in seconds on the stream's clock, `own` the line's own stamp where another clock was

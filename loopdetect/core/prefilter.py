@@ -7,8 +7,10 @@ that run over the same cached block. Without the compiled engine `bytes.find` do
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Final, Protocol
+
+from loopdetect.model import Shared
 
 PER_AUTOMATON: Final = 48
 
@@ -21,7 +23,7 @@ class Prefilter(Protocol):
         ...
 
 
-class _Teddy:
+class _Teddy(Shared):
     def __init__(self, literals: list[bytes]) -> None:
         import ahocorasick_rs
 
@@ -40,7 +42,7 @@ class _Teddy:
         return found
 
 
-class _Find:
+class _Find(Shared):
     def __init__(self, literals: list[bytes]) -> None:
         self._literals = literals
 
@@ -71,3 +73,15 @@ def make_prefilter(literals: Iterable[str]) -> Prefilter:
         return _Teddy(wanted)
     except ImportError:
         return _Find(wanted)
+
+
+def make_finder(literals: list[str]) -> Callable[[str], Collection[int]]:
+    """Return a function that says which literals (by place) a line holds."""
+    if not literals:
+        return lambda text: ()
+    try:
+        import ahocorasick_rs
+    except ImportError:
+        return lambda text: [place for place, literal in enumerate(literals) if literal in text]
+    automaton = ahocorasick_rs.AhoCorasick(literals)
+    return lambda text: {found[0] for found in automaton.find_matches_as_indexes(text, overlapping=True)}

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from loopdetect.model import Shared
+
 _NUMBER: Final = r"\d+(?:\.\d+)?[kMGTPEZ]?i?B?"
 _CLOCK: Final = r"-?\d{1,5}:\d\d(?::\d\d)?"
 _TQDM: Final = re.compile(
@@ -28,7 +30,7 @@ _SCALE: Final = {"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18, 
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class Bar(Shared):
     """One state of a bar; `label` is without what changes at every step."""
 
     label: str

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from loopdetect.core.prefilter import make_finder
 from loopdetect.core.rules import CompiledRule
-from loopdetect.model import Kind
+from loopdetect.model import Kind, Shared
 from loopdetect.profiles import Library
 
 PROOF: Final = 100
@@ -15,10 +16,10 @@ GUEST: Final = 60
 FALLBACK: Final = "python-server"
 
 
-class IdentifyRules:
+class IdentifyRules(Shared):
     """The identify rules of all profiles, compiled once for a library."""
 
-    __slots__ = ("literals", "rules")
+    __slots__ = ("_by_literal", "_search", "literals", "proofs", "rules")
 
     def __init__(self, library: Library) -> None:
         self.rules = [
@@ -28,9 +29,18 @@ class IdentifyRules:
             if rule.kind is Kind.IDENTIFY
         ]
         self.literals = tuple(text for _, rule in self.rules for text in rule.literals)
+        self.proofs = tuple(text for _, rule in self.rules if rule.rule.weight >= PROOF for text in rule.literals)
+        places: dict[str, list[int]] = {}
+        for place, (_, rule) in enumerate(self.rules):
+            for literal in rule.literals:
+                places.setdefault(literal, []).append(place)
+        self._by_literal = list(places.values())
+        self._search = make_finder(list(places))
 
-    def __deepcopy__(self, memo: object) -> IdentifyRules:
-        return self
+    def possible(self, text: str) -> list[tuple[str, CompiledRule]]:
+        """Return the rules of which a literal is in `text`."""
+        found = self._search(text)
+        return [self.rules[p] for p in sorted({p for literal in found for p in self._by_literal[literal]})]
 
 
 @dataclass(slots=True)
@@ -43,7 +53,7 @@ class Recogniser:
 
     def look(self, rules: IdentifyRules, text: str) -> None:
         """Score one line."""
-        for name, compiled in rules.rules:
+        for name, compiled in rules.possible(text):
             rule = compiled.rule
             known = rule.id in self._seen
             if known and (name in self.versions or rule.pattern is None or "(?P<version>" not in rule.pattern):

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from loopdetect.model import Kind
+from loopdetect.core.prefilter import make_finder
+from loopdetect.model import Kind, Shared
 from loopdetect.profiles import Library, Profile, Rule
 
 # The order in which kinds are asked: what excuses a line first, what it proves last.
@@ -39,7 +40,7 @@ class Match:
     fields: dict[str, str]
 
 
-class CompiledRule:
+class CompiledRule(Shared):
     """A rule whose pattern is compiled when it is first needed."""
 
     __slots__ = ("_compiled", "literals", "rule")
@@ -48,9 +49,6 @@ class CompiledRule:
         self.rule = rule
         self.literals = rule.literals
         self._compiled: object | None = None
-
-    def __deepcopy__(self, memo: object) -> CompiledRule:
-        return self
 
     def match(self, text: str, level: str | None) -> Match | None:
         """Return a Match if the rule speaks for `text`."""
@@ -74,25 +72,35 @@ class CompiledRule:
         return Match(rule, {k: v for k, v in found.groupdict().items() if v is not None})
 
 
-class RuleSet:
-    """The rules of one profile, in the order in which they are asked."""
+class RuleSet(Shared):
+    """Rules in the order in which they are asked: profile by profile, kind by kind."""
 
-    __slots__ = ("_rules", "name")
+    __slots__ = ("_by_literal", "_rules", "_search")
 
-    def __init__(self, profile: Profile) -> None:
-        self.name = profile.name
-        by_kind: dict[Kind, list[CompiledRule]] = {kind: [] for kind in ORDER}
-        for rule in profile.rules:
-            if rule.kind in by_kind:
-                by_kind[rule.kind].append(CompiledRule(rule))
-        self._rules = [rule for kind in ORDER for rule in by_kind[kind]]
+    def __init__(self, profiles: Sequence[Profile]) -> None:
+        self._rules: list[CompiledRule] = []
+        for profile in profiles:
+            by_kind: dict[Kind, list[CompiledRule]] = {kind: [] for kind in ORDER}
+            for rule in profile.rules:
+                if rule.kind in by_kind:
+                    by_kind[rule.kind].append(CompiledRule(rule))
+            self._rules.extend(rule for kind in ORDER for rule in by_kind[kind])
+        places: dict[str, list[int]] = {}
+        for place, compiled in enumerate(self._rules):
+            for literal in compiled.literals:
+                places.setdefault(literal, []).append(place)
+        self._by_literal = list(places.values())
+        self._search = make_finder(list(places))
 
     def match(self, text: str, level: str | None) -> Match | None:
         """Return the first rule that speaks for `text`."""
-        for rule in self._rules:
-            found = rule.match(text, level)
-            if found:
-                return found
+        found = self._search(text)
+        if not found:
+            return None
+        for place in sorted({place for literal in found for place in self._by_literal[literal]}):
+            match = self._rules[place].match(text, level)
+            if match:
+                return match
         return None
 
 
@@ -108,7 +116,7 @@ class Message:
     uptime: str | None
 
 
-class Prefixes:
+class Prefixes(Shared):
     """The logger prefixes of a profile."""
 
     __slots__ = ("_patterns",)
@@ -144,25 +152,18 @@ class Prefixes:
         )
 
 
-class Chain:
+class Chain(Shared):
     """The rule sets in force for one server: its own, what it extends, supervisors, generic."""
 
-    __slots__ = ("names", "prefixes", "sets")
+    __slots__ = ("_rules", "names", "prefixes")
 
     def __init__(self, library: Library, names: Sequence[str]) -> None:
         profiles = [p for name in names for p in library.lineage(name)]
         unique = list(dict.fromkeys(profiles))
         self.names = tuple(p.name for p in unique)
-        self.sets = [RuleSet(p) for p in unique]
+        self._rules = RuleSet(unique)
         self.prefixes = Prefixes(unique)
-
-    def __deepcopy__(self, memo: object) -> Chain:
-        return self
 
     def match(self, text: str, level: str | None) -> Match | None:
         """Ask the server's own profile first; only its silence lets the next one speak."""
-        for rules in self.sets:
-            found = rules.match(text, level)
-            if found:
-                return found
-        return None
+        return self._rules.match(text, level)

@@ -8,6 +8,7 @@ left. What a run was is decided once, when it closes, from all that was collecte
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -149,10 +150,18 @@ class Machine:
         self.counter: int | None = None
         self.gave_up: Event | None = None
         self.dropped_runs = 0
-        self._starts: set[str] = set()
+        self._starts: set[tuple[str, float | None, str | None]] = set()
         self._last_time: float | None = None
         self.polled = False
         self.main_process: re.Pattern[str] | None = None
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Machine:
+        """Copy what may still change: the open run and the lists, not the runs that are over."""
+        twin = copy.copy(self)
+        twin.runs = list(self.runs)
+        twin.open = copy.deepcopy(self.open, memo)
+        twin._starts = set(self._starts)
+        return twin
 
     def fold(self, event: Event) -> None:
         """Add one event."""
@@ -221,7 +230,8 @@ class Machine:
     def _start(self, event: Event) -> None:
         rule, run = event.rule, self.open
         assert rule is not None
-        if event.time is not None and event.text in self._starts and _distinct(event):
+        copy = (event.text, event.time, event.pid)
+        if _distinct(event) and copy in self._starts:
             return  # a shipper's copy of the same line
         if run is None:
             self._begin(event)
@@ -234,8 +244,8 @@ class Machine:
             self._begin(event)
         run = self.open
         assert run is not None
-        if event.time is not None and _distinct(event):
-            self._starts.add(event.text)
+        if _distinct(event) and len(self._starts) < MAX_RUNS:
+            self._starts.add(copy)
         run.seen.add(rule.id)
         if not rule.repeats:
             run.max_order = max(run.max_order, rule.order)
@@ -419,12 +429,17 @@ class Machine:
     # -- failing and ending
 
     def _last_word(self, event: Event) -> None:
-        """A program ends once: a second last word is another run, though nothing told of its start."""
+        """A program ends once: a second last word is another run, though nothing told of its start.
+
+        Only where a run is nothing but its last word (it died before its first line of log); ranks
+        that die together say theirs within moments.
+        """
         run = self.open
-        if run is not None and run.spoke_last and not run.ready:
+        if run is None or not run.spoke_last or run.marked or run.spans:
+            return
+        apart = event.time - run.dead_at if event.time is not None and run.dead_at is not None else None
+        if apart is None or apart > CONCURRENT_S:
             self._begin(event)
-            assert self.open is not None
-            self.open.marked = True
 
     def _failure(self, event: Event) -> None:
         failure = event.failure
@@ -561,7 +576,7 @@ def _integer(text: str | None) -> int | None:
 
 def _distinct(event: Event) -> bool:
     """Can this line be printed only once? It carries a wall-clock time and a pid."""
-    return event.pid is not None
+    return event.pid is not None and event.time is not None
 
 
 def _later(run: OpenRun, event: Event) -> bool:

@@ -23,10 +23,13 @@ class Streak:
     top: int = -1
     ready: bool = False
 
-    def add(self, run: OpenRun) -> None:
-        """Count a bad run; getting further than all before starts the count anew."""
+    def add(self, run: OpenRun, *, polled: bool) -> None:
+        """Count a bad run; getting further than all before starts the count anew.
+
+        Looks at a log from time to time catch any phase: there only readiness is an advance.
+        """
         rank = PHASE_RANK[run.phase]
-        if self.bad and rank > self.top:
+        if self.bad and rank > self.top and (run.ready or not polled):
             self.bad, self.ready = [], False
         self.bad.append(run)
         self.top = max(self.top, rank)
@@ -67,7 +70,7 @@ def is_stable(run: OpenRun, needed: float) -> bool:
     return run.answered
 
 
-def current_streak(runs: list[OpenRun], policy: Policy) -> Streak:
+def current_streak(runs: list[OpenRun], policy: Policy, *, polled: bool) -> Streak:
     """Fold the runs of one stream into the streak that stands at the log's end."""
     needed = stable_after(runs, policy)
     streak = Streak()
@@ -75,7 +78,7 @@ def current_streak(runs: list[OpenRun], policy: Policy) -> Streak:
         if run.outcome is Outcome.STOPPED or is_stable(run, needed):
             streak = Streak()
         elif run.outcome in BAD:
-            streak.add(run)
+            streak.add(run, polled=polled)
         elif run.outcome is Outcome.READY and not streak.ready:
             streak = Streak()
     return streak

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -16,7 +16,7 @@ from loopdetect.core.rules import Chain, Match, Message
 from loopdetect.core.run import Machine
 from loopdetect.core.timestamp import Clock, Stamp, parse
 from loopdetect.core.block import HEADER, PANIC, Block, Raised, opens_panic
-from loopdetect.model import Kind
+from loopdetect.model import Kind, Shared
 from loopdetect.profiles import ALWAYS, Library
 
 MAX_HELD: Final = 4000
@@ -27,13 +27,13 @@ _GUEST_KINDS: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class Line(Shared):
     """One segment of text as it reaches a stream: physical line number, envelope off."""
 
     number: int
     enveloped: Enveloped
     hit: bool
-    last_time: float | None = None
+    time_before: Callable[[], float | None] | None = None
 
 
 class Stream:
@@ -118,6 +118,12 @@ class Stream:
         self.machine.polled = True
         self.take(line)
 
+    def recognise(self, texts: Iterable[str]) -> None:
+        """Say which server wrote these lines before any is read."""
+        for text in texts:
+            self.recogniser.look(self._identify, text)
+        self.decide()
+
     def note(self, kind: Kind, line: int, text: str, stamp: Stamp | None) -> None:
         """Add what was observed beside the log: a health code, a word of the polling loop."""
         time = self.clock.seconds(stamp) if stamp is not None else None
@@ -125,6 +131,8 @@ class Stream:
 
     def _look(self, line: Line) -> None:
         self.recogniser.look(self._identify, line.enveloped.text)
+        if line.enveloped.record is not None:
+            self.recogniser.look(self._identify, line.enveloped.record)
         best = self.recogniser.best()
         if best and best[1] >= PROOF and best[0] != self.profile:
             self._settle_on(best[0])
@@ -188,7 +196,7 @@ class Stream:
     def _understand(self, line: Line) -> None:
         text = line.enveloped.text
         if text.startswith("^C"):
-            self._segment(replace(line, enveloped=replace(line.enveloped, text="^C")))
+            self._fold(line, Message("^C", None, None, None, None, None), self.last_time, Kind.STOP, None)
             text = text[2:]
             if not text:
                 return
@@ -222,7 +230,10 @@ class Stream:
                 glued = replace(line.enveloped, text=rest)
                 self._segment(replace(line, enveloped=glued))
             return
-        match = self._chain.match(message.text, message.level or line.enveloped.level)
+        level = message.level or line.enveloped.level
+        match = self._chain.match(message.text, level)
+        if match is None and line.enveloped.record is not None:
+            match = self._chain.match(line.enveloped.record, level)
         if match is not None and self._allowed(match):
             self._speak(line, message, time, match)
 
@@ -279,7 +290,7 @@ class Stream:
                 pid=message.pid or line.enveloped.pid,
                 rule=match.rule if match else None,
                 fields=match.fields if match else {},
-                last_time=line.last_time,
+                last_time=line.time_before() if kind is Kind.START and line.time_before else None,
                 **extra,  # type: ignore[arg-type]
             )
         )
@@ -352,7 +363,7 @@ class Stream:
         if last[1] is not None and last[1].rule.kind is Kind.STOP:
             self._emit(last[0].line, last[0].text, Kind.STOP, last[1], None, ends)
             return
-        failures = [self._as_failure(raised, match, at) for raised, match, at in judged if not _is(match, Kind.CASCADE)]
+        failures = [self._as_failure(raised, match, at, block.panic) for raised, match, at in judged if not _is(match, Kind.CASCADE)]
         cascade = next((match for _, match, _ in judged if _is(match, Kind.CASCADE)), None)
         chosen = (
             next((f for f in failures if not f.weak and not f.vague), None)
@@ -378,10 +389,10 @@ class Stream:
                     return match, (number, text)
         return own, place
 
-    def _as_failure(self, raised: Raised, match: Match | None, at: tuple[int, str]) -> Failure:
+    def _as_failure(self, raised: Raised, match: Match | None, at: tuple[int, str], panic: bool) -> Failure:
         if match is not None and match.rule.kind is Kind.FAILURE:
             return self._failure(at[0], at[1], match)
-        reason = self._library.exceptions.get(raised.type, "python-exception")
+        reason = "abort" if panic else self._library.exceptions.get(raised.type, "python-exception")
         return Failure(raised.line, raised.text[:TEXT_SHOWN], reason, vague=True)
 
     def _emit(

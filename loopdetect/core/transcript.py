@@ -190,14 +190,13 @@ class Transcript:
         finding = Finding()
         seen: list[str] = []
         fallen: dict[tuple[str, float | None], float] = {}
-        for number, snapshot in enumerate(self.snapshots):
+        stream.recognise(text for snapshot in self.snapshots for text in snapshot.texts)
+        for snapshot in self.snapshots:
             stamp = Stamp(snapshot.time, Frame.FULL) if snapshot.time is not None else None
             for line, text in self._fresh(snapshot, seen):
                 stream.take_polled(Line(line, Enveloped(text, stamp), hit=True))
             if snapshot.texts:
                 seen = snapshot.texts
-            if number == 0 or not stream.names:
-                stream.decide()
             self._bar_fell(snapshot, fallen, finding, stream)
             self._health(snapshot, stream, stamp, finding)
         self._repeats(finding)

@@ -77,7 +77,7 @@ def report_of(
         runs[-1].last_line = max(runs[-1].last_line, lines)
     elif runs and stream.machine.open is runs[-1]:
         runs[-1].last_line = max(runs[-1].last_line, lines)
-    streak = current_streak(runs, policy)
+    streak = current_streak(runs, policy, polled=stream.machine.polled)
     clock_now = stream.clock.now(now) if now is not None else None
     facts = _Facts(
         stream, runs, streak, is_loop(streak, stream.machine, library, policy), library, policy, contexts, clock_now
@@ -187,7 +187,8 @@ def _state(facts: _Facts, last: OpenRun | None) -> tuple[State, Certainty]:
         sure = machine.gave_up is not None or all(r.marked and r.cause for r in facts.streak.bad)
         return State.CRASH_LOOPING, Certainty.CERTAIN if sure else Certainty.LIKELY
     if state is State.READY:
-        certainty = last.ready_certainty
+        # Runs before it died without a word after being ready: this one may have as well.
+        certainty = Certainty.LIKELY if facts.streak.ready else last.ready_certainty
     if state is State.LOADING:
         certainty = Certainty.LIKELY
     return state, certainty

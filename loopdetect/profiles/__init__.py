@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from loopdetect.errors import ProfileError
+from loopdetect.model import Shared
 from loopdetect.profiles.schema import Prefix, Profile, Reason, Rule, read_profile, read_reasons
 
 __all__ = ["ALWAYS", "Library", "Prefix", "Profile", "Reason", "Rule", "check", "load_library"]
@@ -19,15 +20,12 @@ ALWAYS: Final = ("supervisors", "generic")
 
 
 @dataclass(frozen=True, slots=True)
-class Library:
+class Library(Shared):
     """All profiles and reasons in force."""
 
     profiles: Mapping[str, Profile]
     reasons: Mapping[str, Reason]
     exceptions: Mapping[str, str]
-
-    def __deepcopy__(self, memo: object) -> Library:
-        return self
 
     def lineage(self, name: str) -> tuple[Profile, ...]:
         """Return the profile and all that it extends, nearest first."""

@@ -26,17 +26,21 @@ def check_samples(profile: Profile) -> list[str]:
     """Return the rules that miss a sample, take a near miss, or speak for another rule's sample."""
     problems: list[str] = []
     prefixes = Prefixes([profile])
-    rules = RuleSet(profile)
+    rules = RuleSet([profile])
     for rule in profile.rules:
         compiled = CompiledRule(rule)
         for sample in rule.samples:
-            text = peel(sample).text
+            peeled = peel(sample)
+            text = peeled.text
+            whole = (text, peeled.record) if peeled.record else (text,)
             if rule.kind is Kind.IDENTIFY:
-                if compiled.match(text, None) is None:
+                if not any(compiled.match(t, None) for t in whole):
                     problems.append(f"{rule.id}: does not match its sample {sample!r}")
                 continue
             message = prefixes.strip(text)
-            if compiled.match(message.text, message.level) is None:
+            if peeled.record is not None and compiled.match(peeled.record, message.level or peeled.level):
+                continue
+            if compiled.match(message.text, message.level or peeled.level) is None:
                 problems.append(f"{rule.id}: does not match its sample {sample!r}")
                 continue
             first = rules.match(message.text, message.level)

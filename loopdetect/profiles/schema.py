@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from loopdetect.errors import ProfileError
-from loopdetect.model import Certainty, Kind, Phase
+from loopdetect.model import Certainty, Kind, Phase, Shared
 from loopdetect.profiles.literals import required_literal
 
 RULE_KINDS: Final = tuple(Kind)
@@ -26,7 +26,7 @@ _KEBAB: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Shared):
     """One entry of a profile: how a line is known, and what it tells."""
 
     id: str
@@ -52,9 +52,6 @@ class Rule:
     while_serving: bool = False
     summary: str | None = None
     hint: str | None = None
-
-    def __deepcopy__(self, memo: object) -> Rule:
-        return self
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ FORMATS: Final = MappingProxyType(
         "json": ("loopdetect.render.to_json", "to_json"),
         "jsonl": ("loopdetect.render.to_json", "to_jsonl"),
         "markdown": ("loopdetect.render.to_markdown", "to_markdown"),
+        "html": ("loopdetect.render.to_html", "to_html"),
     }
 )
 

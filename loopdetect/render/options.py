@@ -11,11 +11,15 @@ from loopdetect.model import Report
 
 @dataclass(frozen=True, slots=True)
 class RenderOptions:
-    """`width` is in columns, None for no limit; `detail` is -1 quiet, 0 usual, 1 everything."""
+    """`width` is in columns, None for no limit; `detail` is -1 quiet, 0 usual, 1 everything.
+
+    `ascii` is for terminals that can't draw.
+    """
 
     color: bool = False
     width: int | None = None
     detail: int = 0
+    ascii: bool = False
 
 
 class Renderer(Protocol):

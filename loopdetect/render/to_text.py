@@ -12,6 +12,7 @@ from loopdetect.render.duration import spoken
 from loopdetect.render.escape import visible
 from loopdetect.render.options import RenderOptions
 from loopdetect.render.paint import BOLD, DIM, OUTCOME_COLORS, RED, STATE_COLORS, Paint, painter
+from loopdetect.render.timeline import timeline
 from loopdetect.render.width import columns, cut, wrap
 
 EVIDENCE_SHOWN: Final = 12
@@ -35,6 +36,7 @@ def _block(report: Report, options: RenderOptions) -> Iterator[str]:
     loop = figures.loop_sentence(report)
     if loop:
         yield from wrap(loop, width, "  ")
+    yield from timeline(report, options)
     yield from _runs(report, options, paint)
     yield from _timings(report, paint)
     if options.detail > 0:

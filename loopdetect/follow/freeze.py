@@ -1,0 +1,165 @@
+"""A detector's state as bytes, and back: for a look that ends nothing, and for a restart.
+
+What is compiled from profiles is left out and found again by name, so the bytes are small, and a
+state can go on under profiles that were read anew. Only classes of the core are ever loaded.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import io
+import pickle
+from collections.abc import Callable
+from typing import Any, Final
+
+from loopdetect.core.detector import Detector
+from loopdetect.core.recognise import IdentifyRules
+from loopdetect.core.rules import Chain
+from loopdetect.model import Policy
+from loopdetect.profiles import Library, Rule
+
+Recall = Callable[[Any], Any]
+# What each new detector makes for itself; see `thaw`.
+FRESH: Final = ("_search", "_prefilter", "_key", "_source", "_policy", "_library")
+_SAFE: Final = frozenset(
+    {
+        ("collections", "Counter"),
+        ("collections", "OrderedDict"),
+        ("collections", "deque"),
+        ("builtins", "set"),
+        ("builtins", "frozenset"),
+        ("builtins", "bytearray"),
+        ("re", "_compile"),
+        ("_codecs", "encode"),
+    }
+)
+_OURS: Final = ("loopdetect.core.", "loopdetect.model")
+
+
+class Unusable(Exception):
+    """The bytes are damaged, or of another version of loopdetect or its profiles."""
+
+
+def freeze(detector: Detector) -> bytes:
+    """Return the detector's state."""
+    out = io.BytesIO()
+    pickler = pickle.Pickler(out, protocol=5)
+    pickler.dispatch_table = _TABLE
+    pickler.dump(detector)
+    return out.getvalue()
+
+
+def thaw(
+    data: bytes, library: Library, policy: Policy, source: str, profile: str | None = None
+) -> Detector:
+    """Return a detector that goes on where the frozen one stood; raises Unusable."""
+    reader = _Reader(io.BytesIO(data))
+    reader.given = {"library": library, "policy": policy, "source": source, "profile": profile}
+    try:
+        detector = reader.load()
+    except Exception as problem:
+        raise Unusable(str(problem)) from problem
+    if not isinstance(detector, Detector):
+        raise Unusable("not a detector")
+    return detector
+
+
+class _Reader(pickle.Unpickler):
+    """Loads the classes of the core and nothing else."""
+
+    given: dict[str, Any]
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Return a class that a state may hold."""
+        if module == __name__ and name in _RECALLS:
+            return lambda *key: _RECALLS[name](self.given, *key)
+        if (module, name) in _SAFE:
+            return super().find_class(module, name)
+        if module.startswith(_OURS) and name.isidentifier():
+            found = super().find_class(module, name)
+            if isinstance(found, type) and found.__module__ == module:
+                return found
+        raise Unusable(f"{module}.{name} has no place in a state")
+
+
+def recall_detector(given: dict[str, Any]) -> Detector:
+    """Return a new detector for the state to be put into."""
+    return Detector(
+        given["library"], given["policy"], source=given["source"], profile=given["profile"]
+    )
+
+
+def recall_library(given: dict[str, Any]) -> Library:
+    """Return the library in force."""
+    library: Library = given["library"]
+    return library
+
+
+def recall_policy(given: dict[str, Any]) -> Policy:
+    """Return the policy in force."""
+    policy: Policy = given["policy"]
+    return policy
+
+
+def recall_rule(given: dict[str, Any], rule_id: str) -> Rule:
+    """Return the rule of that name; raises Unusable."""
+    owner = rule_id.split("/", 1)[0]
+    profile = given["library"].profiles.get(owner)
+    for rule in profile.rules if profile else ():
+        if rule.id == rule_id:
+            found: Rule = rule
+            return found
+    raise Unusable(f"there is no rule {rule_id}")
+
+
+def recall_chain(given: dict[str, Any], names: tuple[str, ...]) -> Chain:
+    """Return the rule sets of these profiles, made once a library."""
+    library: Library = given["library"]
+    known = _chains.get(id(library))
+    if known is None or known[0] is not library:
+        _chains.clear()
+        known = _chains[id(library)] = (library, {})
+    if names not in known[1]:
+        known[1][names] = Chain(library, names)
+    return known[1][names]
+
+
+def recall_identify(given: dict[str, Any]) -> IdentifyRules:
+    """Return the rules that tell which server it is."""
+    library: Library = given["library"]
+    known = _identify.get(id(library))
+    if known is None or known[0] is not library:
+        _identify.clear()
+        known = _identify[id(library)] = (library, IdentifyRules(library))
+    return known[1]
+
+
+_chains: dict[int, tuple[Library, dict[tuple[str, ...], Chain]]] = {}
+_identify: dict[int, tuple[Library, IdentifyRules]] = {}
+_RECALLS: Final[dict[str, Recall | Callable[..., Any]]] = {
+    function.__name__: function
+    for function in (
+        recall_detector,
+        recall_library,
+        recall_policy,
+        recall_rule,
+        recall_chain,
+        recall_identify,
+    )
+}
+
+
+def _detector(detector: Detector) -> tuple[Any, ...]:
+    kept = {name: value for name, value in vars(detector).items() if name not in FRESH}
+    return recall_detector, (), kept
+
+
+_TABLE: Final[dict[type, Callable[[Any], Any]]] = {
+    **copyreg.dispatch_table,
+    Detector: _detector,
+    Library: lambda _: (recall_library, ()),
+    Policy: lambda _: (recall_policy, ()),
+    Rule: lambda rule: (recall_rule, (rule.id,)),
+    Chain: lambda chain: (recall_chain, (chain.names,)),
+    IdentifyRules: lambda _: (recall_identify, ()),
+}

@@ -1,0 +1,1 @@
+"""Evidence beside the log: is a URL healthy, is a process alive."""

@@ -1,0 +1,183 @@
+"""The runs as a picture for a terminal: one row a run, a block a phase, a mark for its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from loopdetect.model import Outcome, Phase, Report
+from loopdetect.render.duration import spoken
+from loopdetect.render.marks import (
+    CUT_MARK,
+    FILL,
+    LETTERS,
+    OUTCOME_MARKS,
+    OUTCOME_WORDS,
+    PHASE_COLORS,
+    READY_MARK,
+)
+from loopdetect.render.options import RenderOptions
+from loopdetect.render.paint import BOLD, DIM, GREEN, OUTCOME_COLORS, Paint, painter
+from loopdetect.render.segments import Alike, Chart, Lane, chart, ticks, worth_drawing
+from loopdetect.render.width import columns, wrap
+
+LANES: Final = 12
+# A pipe has no width; this much fits most places that text is pasted into.
+WIDTH: Final = 100
+NARROWEST: Final = 24
+LABEL_ROOM: Final = 13
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """What begins at one cell of a row: a phase, which fills the cells up to the next, or a mark."""
+
+    text: str
+    code: str
+    at: float
+    until: float
+    fills: bool
+
+
+def timeline(report: Report, options: RenderOptions) -> list[str]:
+    """Return the picture's lines, none where one run tells too little to draw."""
+    if not worth_drawing(report.runs):
+        return []
+    picture = chart(report.runs, None if options.detail > 0 else LANES)
+    return list(_lines(picture, options))
+
+
+def _lines(picture: Chart, options: RenderOptions) -> Iterator[str]:
+    paint, width = painter(options.color), options.width or WIDTH
+    labels = [_label(lane, options.ascii) for lane in picture.lanes]
+    gutter = max(map(columns, [*labels, "run"])) + 2
+    lengths = [_length(lane, picture) for lane in picture.lanes]
+    room = min(max(map(columns, lengths), default=0), LABEL_ROOM)
+    cells = max(width - gutter - room - 4, NARROWEST)
+    yield ""
+    yield f"{paint('Timeline', BOLD)} {_scale(picture)}"
+    yield "  " + paint(f"{'run':>{gutter - 2}}  {_axis(picture, cells)}", DIM)
+    for lane, label, length in zip(picture.lanes, labels, lengths, strict=True):
+        head = f"  {' ' * (gutter - 2 - columns(label))}{label}  "
+        if isinstance(lane, Alike):
+            lines = wrap(lane.words if not options.ascii else _plain(lane.words), cells + room + 2)
+            yield head + lines[0]
+            yield from (" " * columns(head) + line for line in lines[1:])
+            continue
+        row, used = _row(lane, picture, cells, options, paint)
+        yield f"{head}{row}{' ' * (cells - used)}  {length}".rstrip()
+    yield from (f"  {line}" for line in _legend(picture, options.ascii, width - 2))
+
+
+def _label(lane: Lane | Alike, ascii_only: bool) -> str:
+    label = lane.label if isinstance(lane, Alike) else str(lane.run.number)
+    return _plain(label) if ascii_only else label
+
+
+def _plain(text: str) -> str:
+    return text.translate({ord("–"): "-", ord("…"): "...", ord("×"): "x"})
+
+
+def _length(lane: Lane | Alike, picture: Chart) -> str:
+    if isinstance(lane, Alike):
+        return ""
+    if picture.by_lines:
+        return f"{lane.length:.0f} lines"
+    return spoken(lane.length) if lane.length is not None else "no times"
+
+
+def _scale(picture: Chart) -> str:
+    if picture.by_lines:
+        return "(by lines of the log, from each run's start: it has no times to go by)"
+    return "(time from each run's start)"
+
+
+def _axis(picture: Chart, cells: int) -> str:
+    line = ""
+    for at, label in ticks(picture.extent, max(cells // 12, 1), picture.by_lines):
+        place = min(round(at / picture.extent * (cells - 1)), cells - 1)
+        if place + 1 + len(label) <= cells:
+            line = line.ljust(place) + "|" + label
+    return line
+
+
+def _row(
+    lane: Lane, picture: Chart, cells: int, options: RenderOptions, paint: Paint
+) -> tuple[str, int]:
+    """Return one run's blocks and marks, and how many columns they take."""
+    items = _items(lane, picture.extent, options.ascii)
+    if not items:
+        return "", 0
+    scale = (cells - 1) / picture.extent
+    starts: list[int] = []
+    for item in items:
+        earliest = starts[-1] + 1 if starts else 0
+        starts.append(max(earliest, round(item.at * scale)))
+    limit = cells
+    for place in range(len(items) - 1, -1, -1):
+        starts[place] = max(min(starts[place], limit - 1), 0)
+        limit = starts[place]
+    row, used = "", 0
+    fill = " " if options.color else FILL[options.ascii]
+    for place, item in enumerate(items):
+        last = place + 1 == len(items)
+        end = starts[place] + 1 if last else starts[place + 1]
+        row += " " * (starts[place] - used)
+        block = item.text + (fill * (end - starts[place] - 1) if item.fills else "")
+        row += paint(block, item.code)
+        used = starts[place] + len(block)
+    return row, used
+
+
+def _items(lane: Lane, extent: float, ascii_only: bool) -> list[_Item]:
+    if lane.length is None and not lane.segments:
+        return []
+    items = [
+        _Item(
+            LETTERS[segment.phase],
+            PHASE_COLORS[segment.phase],
+            segment.start,
+            segment.end,
+            segment.known,
+        )
+        for segment in lane.segments
+    ]
+    if lane.ready_at is not None:
+        mark = _Item(READY_MARK[ascii_only], GREEN, lane.ready_at, lane.ready_at, False)
+        after = [place for place, item in enumerate(items) if item.at >= lane.ready_at]
+        serving = [p for p, s in enumerate(lane.segments) if s.phase is Phase.SERVING]
+        items.insert(serving[0] if serving else (after[0] if after else len(items)), mark)
+    end = lane.length if lane.length is not None else max((item.until for item in items), default=0)
+    shown = [item for item in items if item.at <= extent] or items[:1]
+    if end > extent * 1.001:
+        shown.append(_Item(CUT_MARK[ascii_only], DIM, extent, extent, False))
+    outcome = lane.run.outcome
+    shown.append(
+        _Item(OUTCOME_MARKS[outcome][ascii_only], OUTCOME_COLORS[outcome], end, end, False)
+    )
+    return shown
+
+
+def _legend(picture: Chart, ascii_only: bool, width: int) -> list[str]:
+    lanes = picture.drawn
+    phases = {segment.phase for lane in lanes for segment in lane.segments}
+    said = [f"{LETTERS[phase]} {phase.value}" for phase in Phase if phase in phases]
+    if any(lane.ready_at is not None for lane in lanes):
+        said.append(f"{READY_MARK[ascii_only]} ready")
+    outcomes = {lane.run.outcome for lane in lanes}
+    said += [
+        f"{OUTCOME_MARKS[outcome][ascii_only]} {OUTCOME_WORDS.get(outcome, outcome.value)}"
+        for outcome in Outcome
+        if outcome in outcomes
+    ]
+    if picture.cut:
+        said.append(f"{CUT_MARK[ascii_only]} goes on")
+    lines = [""]
+    for word in said:
+        joined = f"{lines[-1]}   {word}" if lines[-1] else word
+        if columns(joined) <= width or not lines[-1]:
+            lines[-1] = joined
+        else:
+            lines.append(word)
+    return lines
