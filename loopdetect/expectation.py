@@ -40,7 +40,7 @@ class Mismatch:
     @property
     def message(self) -> str:
         """The difference as a sentence without its end."""
-        return f"{self.key} is {self.actual}, expected {self.expected}"
+        return f"{self.key}: {self.actual}, expected {self.expected}"
 
 
 Wanted = Mapping[str, tuple[Any, ...]]
@@ -109,9 +109,7 @@ def parse_expectation(table: Mapping[str, Any], where: str) -> Expectation:
     if not isinstance(tables, dict) or not all(isinstance(t, dict) for t in tables.values()):
         raise ExpectationError(f"{where}: stream: must be tables", 'write [stream."NAME"]')
     whole = _wanted({k: v for k, v in table.items() if k not in _OWN}, where, "")
-    streams = {
-        name: _wanted(wanted, where, f'stream."{name}".') for name, wanted in tables.items()
-    }
+    streams = {name: _wanted(wanted, where, f'stream."{name}".') for name, wanted in tables.items()}
     for prefix, wanted in [("", whole), *((f'stream."{n}".', w) for n, w in streams.items())]:
         if "state" not in wanted and not (prefix == "" and streams and not whole):
             raise ExpectationError(

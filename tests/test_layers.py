@@ -12,7 +12,7 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "loopdetect"
 MODULES = sorted(PACKAGE.rglob("*.py"))
-HEAVY = {"jinja2", "prometheus_client", "psutil", "rich", "tabulate", "urllib3", "watchdog"}
+HEAVY = set("jinja2 markupsafe prometheus_client psutil rich tabulate urllib3 watchdog".split())
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,14 @@ PARTS = {
     "errors": part(""),
     "profiles": part("model errors profiles", "regex"),
     "core": part("model errors profiles core", "regex ahocorasick_rs"),
+    "arguments": part(""),
+    "notable": part("arguments core"),
+    "compare": part("model arguments notable"),
     "source": part("model errors core source", "isal zstandard compression watchdog"),
     "probe": part("model errors core probe", "urllib3 psutil watchdog"),
-    "render": part("__init__ model errors render", "tabulate jinja2"),
+    "render": part("__init__ model errors arguments compare render", "tabulate jinja2 markupsafe"),
     "cli": part(
-        "__init__ model errors profiles core source probe render cli",
+        "__init__ model errors profiles core source probe compare notable render cli",
         "click rich psutil prometheus_client urllib3",
     ),
 }

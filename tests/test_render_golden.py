@@ -9,7 +9,7 @@ from report_samples import SAMPLES
 from loopdetect.render import FORMATS, RenderOptions, renderer
 
 Golden = Callable[[str, str], None]
-ENDINGS = {"text": "txt", "json": "json", "jsonl": "jsonl", "markdown": "md"}
+ENDINGS = {"text": "txt", "json": "json", "jsonl": "jsonl", "markdown": "md", "html": "html"}
 
 
 def render(form: str, name: str, **options: object) -> str:

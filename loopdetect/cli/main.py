@@ -13,6 +13,7 @@ import click
 
 from loopdetect import __version__
 from loopdetect.cli.complaint import complain
+from loopdetect.cli.configured import default_map
 from loopdetect.cli.exit_codes import ExitCode
 from loopdetect.cli.lazy import LazyGroup
 from loopdetect.errors import LoopdetectError
@@ -23,10 +24,35 @@ COMMANDS: Final = {
         "inspect",
         "Say what a server was doing at the end of its log, and why it died.",
     ),
+    "wait": (
+        "loopdetect.cli.cmd_wait",
+        "wait",
+        "Return the moment that a server is ready or will never be, and say why.",
+    ),
+    "compare": (
+        "loopdetect.cli.cmd_compare",
+        "compare",
+        "Say how a bad start differs from a good one: arguments, times, errors.",
+    ),
     "profiles": (
         "loopdetect.cli.cmd_profiles",
         "profiles",
         "List, show and test what is known about each server.",
+    ),
+    "check": (
+        "loopdetect.cli.cmd_check",
+        "check",
+        "Hold logs against what is expected of them: for pre-commit and CI.",
+    ),
+    "redact": (
+        "loopdetect.cli.cmd_redact",
+        "redact",
+        "Write a copy of a log without secrets and names, to share it.",
+    ),
+    "config": (
+        "loopdetect.cli.cmd_config",
+        "config",
+        "Show each setting, its value and where it comes from.",
     ),
     "explain": (
         "loopdetect.cli.cmd_explain",
@@ -50,7 +76,13 @@ COMPLETION: Final = (
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, "-V", "--version", message=f"{PROGRAM} %(version)s")
-def cli() -> None:
+@click.option(
+    "--config",
+    metavar="FILE",
+    default=None,
+    help="Read settings from FILE, not from the nearest loopdetect.toml or pyproject.toml.",
+)
+def cli(config: str | None) -> None:
     """Tell from its log whether an LLM inference server is loading, ready, stalled, stopped,
     crashed or crash-looping, in which phase it dies, and which line is the true cause.
     """
@@ -85,7 +117,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _invoke(arguments: list[str]) -> int:
     if COMPLETION_VARIABLE in os.environ:
         cli.main(args=arguments, prog_name=PROGRAM)
-    with cli.make_context(PROGRAM, arguments) as context:
+    with cli.make_context(PROGRAM, list(arguments)) as context:
+        context.default_map = default_map(COMMANDS, arguments, context.params["config"])
         code = cli.invoke(context)
     return code if isinstance(code, int) else ExitCode.OK
 

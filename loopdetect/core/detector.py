@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from loopdetect.core.context import Contexts
-from loopdetect.core.envelope import ANSI, Enveloped, peel
+from loopdetect.core.context import NEAR, Contexts
+from loopdetect.core.envelope import ANSI, Enveloped, host_of, peel
 from loopdetect.core.lines import CUT_MARK, MAX_SEGMENT, Cutter
+from loopdetect.core.programs import block_program, program_of, several_programs
+from loopdetect.core.newest_first import MAX_TURNED, is_newest_first, renumbered, turned
 from loopdetect.core.prefilter import Prefilter, make_prefilter
 from loopdetect.core.recognise import IdentifyRules
 from loopdetect.core.stream import Line, Stream
@@ -32,6 +35,7 @@ HEAD: Final = 16 * 1024
 UNKNOWN_AFTER: Final = 256 * 1024
 LOOKBACK: Final = 4096
 MAX_STREAMS: Final = 200
+DAEMON: Final = "PM2"
 BAR_LITERALS: Final = ("it/s", "s/it", "B/s]", "% Completed | ", "━━━━", "] -- ETA", "] -- Took")
 BLOCK_LITERALS: Final = (HEADER, PANIC, *CHAINS)
 _QUIET_WHEN_READY: Final = frozenset({Kind.ALIVE})
@@ -66,6 +70,10 @@ class Detector:
         self._line_head = b""
         self._in_line = False
         self._names: frozenset[str] = frozenset()
+        self._programs = False
+        self._part_hit = False
+        self._turned: bytearray | None = None
+        self._was_turned = False
         self._key: tuple[frozenset[str], bool, bool] | None = None
         self._prefilter: Prefilter | None = None
         self._finished = False
@@ -80,7 +88,10 @@ class Detector:
             self._head += data
             if len(self._head) < HEAD:
                 return
-            self._open(final=False)
+            self._open()
+            return
+        if self._turned is not None:
+            self._hold(data)
             return
         self._region(self._cutter.feed(data))
 
@@ -88,7 +99,11 @@ class Detector:
         """End the log and report on each of its streams; `now` is on the log's own clock."""
         if not self._finished:
             if self._head is not None:
-                self._open(final=True)
+                self._open()
+            if self._turned is not None:
+                held, self._turned = bytes(self._turned), None
+                self._was_turned = True
+                self._region(self._cutter.feed(turned(held)))
             rest = self._cutter.finish()
             if rest:
                 self._region(rest)
@@ -107,14 +122,27 @@ class Detector:
 
     # -- the head of the log decides how it is read
 
-    def _open(self, *, final: bool) -> None:
+    def _hold(self, data: bytes) -> None:
+        """Keep a log that is newest line first until its end, as long as it is not too large for that."""
+        assert self._turned is not None
+        self._turned += data
+        if len(self._turned) > MAX_TURNED:
+            held, self._turned = bytes(self._turned), None
+            self._region(self._cutter.feed(held))
+
+    def _open(self) -> None:
         head, self._head = bytes(self._head or b""), None
         sample = head[:HEAD]
         self._transcode = is_json_envelope(sample)
         self._names = _service_names(sample)
+        self._programs = several_programs(ANSI.sub("", sample.decode("utf-8", "replace")))
         if looks_like_transcript(sample):
             self._transcript = Transcript()
         self._cutter.only_newlines = self._transcode or self._transcript is not None
+        if self._transcript is None and is_newest_first(sample):
+            self._turned = bytearray()
+            self._hold(head)
+            return
         self._region(self._cutter.feed(head))
 
     # -- regions
@@ -173,7 +201,7 @@ class Detector:
         return self._prefilter.offsets(region)
 
     def _sequential(self) -> bool:
-        return not self._streams or self._contexts.waiting or any(stream.collecting for stream in self._streams.values())
+        return not self._streams or self._part_hit or self._contexts.waiting or any(stream.collecting for stream in self._streams.values())
 
     def _search_changed(self) -> bool:
         """Choose the literals to search for; True when the choice is a new one."""
@@ -206,11 +234,15 @@ class Detector:
         if head is None:
             enveloped = peel(text, self._names)
             if "cri" in enveloped.kinds:
-                enveloped = self._joined(region, start, end, enveloped)
+                if _is_part(raw):
+                    self._part_hit = self._part_hit or hit
+                    return
+                enveloped = self._joined(region, start, enveloped)
+                hit, self._part_hit = hit or self._part_hit, False
         else:
             outer = peel(ANSI.sub("", head.decode("utf-8", "replace")), self._names)
             enveloped = Enveloped(text, outer.stamp, outer.stream, outer.process, outer.pid, outer.level, outer.kinds)
-        enveloped = self._with_stream(enveloped)
+        enveloped = self._with_stream(enveloped, region, start)
         number = self._line
         if self._contexts.waiting:
             self._contexts.after(number, enveloped.text)
@@ -219,10 +251,11 @@ class Detector:
             return
         before, known = stream.failures, bool(stream.names)
         look_back = partial(self._time_before, region, start, stream) if hit and known else None
-        stream.take(Line(number, enveloped, hit, look_back))
+        told = partial(self._lines_before, region, start) if look_back else None
+        stream.take(Line(number, enveloped, hit, look_back, told))
         opened = stream.machine.open
         if known and opened is not None and opened.failures and stream.failures != before:
-            self._contexts.want(opened.failures[-1].line, number, self._lines_before(region, start), enveloped.text)
+            self._contexts.want(opened.failures[-1], number, self._lines_before(region, start), enveloped.text)
 
     def _head_of(self, region: bytes, start: int) -> bytes | None:
         """Return the start of the physical line when the segment does not begin it."""
@@ -233,27 +266,28 @@ class Detector:
             head = region[newline:start]
         return head[:512] if head else None
 
-    def _joined(self, region: bytes, start: int, end: int, enveloped: Enveloped) -> Enveloped:
+    def _joined(self, region: bytes, start: int, enveloped: Enveloped) -> Enveloped:
         """Put the parts of a line that the container runtime split together again."""
-        previous = region.rfind(b"\n", 0, max(0, start - 1)) + 1
-        before = region[previous : max(0, start - 1)] if start else self._tail.rstrip(b"\n").rpartition(b"\n")[2]
-        parts = before.split(b" ", 3)
-        if len(parts) == 4 and parts[2][:1] == b"P" and parts[1] in (b"stdout", b"stderr") and len(before) < 4096:
-            text = ANSI.sub("", parts[3].decode("utf-8", "replace")) + enveloped.text
-            return Enveloped(
-                text, enveloped.stamp, enveloped.stream, enveloped.process, enveloped.pid, enveloped.level, enveloped.kinds
-            )
-        return enveloped
+        parts: list[str] = []
+        for line in reversed(self._before(region, start).split(b"\n")[:-1]):
+            if not _is_part(line):
+                break
+            parts.append(ANSI.sub("", line.split(b" ", 3)[3].decode("utf-8", "replace")))
+        if not parts:
+            return enveloped
+        return replace(enveloped, text="".join(reversed(parts)) + enveloped.text)
 
-    def _with_stream(self, enveloped: Enveloped) -> Enveloped:
+    def _with_stream(self, enveloped: Enveloped, region: bytes, start: int) -> Enveloped:
         """A collector's own line about a service ('web-1 exited with code 1') belongs to that service."""
-        if enveloped.stream is None and len(self._streams) > 0:
+        name = None
+        if self._programs and enveloped.stream in (None, DAEMON):
+            name = program_of(enveloped.text)
+            if name is None and not enveloped.kinds:
+                name = block_program(self._before(region, start).decode("utf-8", "replace"))
+        elif enveloped.stream is None and self._streams:
             word = enveloped.text.split(" ", 1)[0]
-            if word in self._streams:
-                return Enveloped(
-                    enveloped.text, enveloped.stamp, word, enveloped.process, enveloped.pid, enveloped.level, enveloped.kinds
-                )
-        return enveloped
+            name = next((n for n in self._streams if n and (word == n or word.endswith((f"_{n}", f"-{n}")))), None)
+        return replace(enveloped, stream=name) if name is not None else enveloped
 
     def _stream_for(self, enveloped: Enveloped) -> Stream | None:
         name = enveloped.stream
@@ -276,7 +310,7 @@ class Detector:
 
     def _lines_before(self, region: bytes, start: int) -> tuple[str, ...]:
         lines = [line for line in self._before(region, start).replace(b"\r", b"\n").split(b"\n") if line.strip()]
-        return tuple(peel(ANSI.sub("", line.decode("utf-8", "replace")), self._names).text for line in lines[-2:])
+        return tuple(peel(ANSI.sub("", line.decode("utf-8", "replace")), self._names).text for line in lines[-NEAR:])
 
     def _time_before(self, region: bytes, start: int, stream: Stream) -> float | None:
         """Return when the line before was written; the end of a run that printed no end."""
@@ -299,9 +333,12 @@ class Detector:
         if self._cutter.total == 0 and not self._streams:
             lines = 0
         streams = self._ordered() or [Stream(None, self._library, self._search.identify, self._forced, self._contexts)]
-        known = [s for s in streams if s.profile is not None]
-        if known:
-            streams = known
+        told = [s for s in streams if s.profile is not None or s.supervised]
+        named = [s for s in told if s.name is not None]
+        if named and len(told) > len(named):
+            told = [s for s in told if s.name is not None or s.profile is not None]
+        if told:
+            streams = told
         elif len(streams) > 1:
             streams = [s for s in streams if s.machine.open or s.machine.runs] or streams[:1]
         last_times = self._last_times()
@@ -323,6 +360,8 @@ class Detector:
             )
         if self._finding is not None:
             return tuple(with_snapshots(report, self._finding) for report in reports)
+        if self._was_turned:
+            return tuple(renumbered(report) for report in reports)
         return tuple(reports)
 
     def _ends_with_newline(self) -> bool:
@@ -352,9 +391,16 @@ def _end(region: bytes, start: int, returns: bool) -> int:
     return end
 
 
+def _is_part(line: bytes) -> bool:
+    """True for a line of a container runtime's log that goes on in the next one."""
+    fields = line[:80].split(b" ", 3)
+    return len(fields) == 4 and fields[1] in (b"stdout", b"stderr") and fields[2].split(b":", 1)[0] == b"P"
+
+
 def _service_names(sample: bytes) -> frozenset[str]:
     """Return the names that stand before lines often enough to be services (compose) or pods (stern)."""
     counts: Counter[str] = Counter()
+    hosts: Counter[str] = Counter()
     for raw in sample.split(b"\n"):
         text = ANSI.sub("", raw[:200].decode("utf-8", "replace"))
         name, bar, _ = text.partition("|")
@@ -364,7 +410,15 @@ def _service_names(sample: bytes) -> frozenset[str]:
         words = text.split(" ", 2)
         if len(words) == 3 and "-" in words[0]:
             counts[f"{words[0]} {words[1]}"] += 1
-    return frozenset(name for name, count in counts.items() if count >= (3 if " " in name else 2))
+        host = host_of(text)
+        if host is not None:
+            hosts[host] += 1
+    known = {name for name, count in counts.items() if count >= (3 if " " in name else 2)}
+    pods = Counter(name.split(" ", 1)[0] for name in known if " " in name)
+    known |= {f"several:{pod}" for pod, containers in pods.items() if containers > 1}
+    if sum(count >= 3 for count in hosts.values()) > 1:
+        known |= {f"host:{host}" for host in hosts}
+    return frozenset(known)
 
 
 class _Search(Shared):

@@ -42,9 +42,10 @@ _ENVELOPES: Final = tuple(
     for name, pattern in (
         ("cri", rf"(?P<time>{_TIME}{_ZONE}) (?:stdout|stderr) [FP](?::\w+)* ?(?P<text>.*)"),
         ("kubectl", r"\[pod/(?P<stream>[\w.-]+/[\w.-]+)\] ?(?P<text>.*)"),
+        ("pm2-daemon", r"(?:(?P<time>\d{4}-\d\d-\d\d-\d\d:\d\d:\d\d) )?(?P<stream>PM2) +\| ?(?P<text>.*)"),
         (
             "pm2",
-            r"(?:(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)[^ ]*: )?\d{1,3}\|(?P<stream>[\w.-]+) +\| ?(?P<text>.*)",
+            r"(?:(?P<time>\d{4}-\d\d-\d\d[T-]\d\d:\d\d:\d\d)(?:[^ ]*:)? )?\d{1,3}\|(?P<stream>[\w.-]+) +\| ?(?P<text>.*)",
         ),
         (
             "compose",
@@ -57,20 +58,20 @@ _ENVELOPES: Final = tuple(
         (
             "journal-iso",
             rf"(?P<time>\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?[+-]\d\d:?\d\d) "
-            r"[\w.-]+ (?P<process>[^\s\[\]:]+)(?:\[(?P<pid>\d+)\])?: ?(?P<text>.*)",
+            r"(?P<host>[\w.-]+) (?P<process>[^\s\[\]:]+)(?:\[(?P<pid>\d+)\])?: ?(?P<text>.*)",
         ),
         (
             "journal-full",
             rf"[A-Z][a-z]{{2}} (?P<time>{_TIME}) [A-Z]{{2,5}} "
-            r"[\w.-]+ (?P<process>[^\s\[\]:]+)(?:\[(?P<pid>\d+)\])?: ?(?P<text>.*)",
+            r"(?P<host>[\w.-]+) (?P<process>[^\s\[\]:]+)(?:\[(?P<pid>\d+)\])?: ?(?P<text>.*)",
         ),
         (
             "syslog",
-            rf"(?P<time>{_SYSLOG}) [\w.-]+ (?P<process>[^\s\[\]:]+)(?:\[(?P<pid>\d+)\])?: ?(?P<text>.*)",
+            rf"(?P<time>{_SYSLOG}) (?P<host>[\w.-]+) (?P<process>[^\s\[\]:]+)(?:\[(?P<pid>\d+)\])?: ?(?P<text>.*)",
         ),
         (
             "journal-unix",
-            r"(?P<time>1\d{9}\.\d{6}) [\w.-]+ (?P<process>[^\s\[\]:]+)(?:\[(?P<pid>\d+)\])?: ?(?P<text>.*)",
+            r"(?P<time>1\d{9}\.\d{6}) (?P<host>[\w.-]+) (?P<process>[^\s\[\]:]+)(?:\[(?P<pid>\d+)\])?: ?(?P<text>.*)",
         ),
         (
             "supervisord",
@@ -81,13 +82,13 @@ _ENVELOPES: Final = tuple(
         ("stamp-bracket", rf"\[(?P<time>\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)\] ?(?P<text>.*)"),
         (
             "stamp-iso",
-            rf"(?P<time>\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)) (?! *(?:{_LEVELS})\b)(?P<text>.*)",
+            rf"(?P<time>\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)) (?! *(?:{_LEVELS})\b(?!:))(?P<text>.*)",
         ),
         (
             "stamp-plain",
-            rf"(?P<time>\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?) (?!- | *\[?(?:{_LEVELS})\b)(?P<text>.*)",
+            rf"(?P<time>\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?) (?!- | *\[?(?:{_LEVELS})\b(?!:))(?P<text>.*)",
         ),
-        ("stamp-ts", rf"(?P<time>{_SYSLOG}) (?! *(?:{_LEVELS})\b)(?P<text>.*)"),
+        ("stamp-ts", rf"(?P<time>{_SYSLOG}) (?! *(?:{_LEVELS})\b(?!:))(?P<text>.*)"),
         ("torch-rank", r"\[(?P<process>(?:rank|default)\d+)\]: ?(?P<text>.*)"),
         ("srun", r"(?P<rank>\d{1,4}): (?=[\[(A-Z])(?P<text>.*)"),
         (
@@ -98,7 +99,7 @@ _ENVELOPES: Final = tuple(
 )
 # stern puts pod and container before the line with a space only; it needs names that look like a pod's.
 _STERN: Final = re.compile(
-    r"(?P<stream>[a-z0-9][a-z0-9.-]*-(?:[a-z0-9]{5,10}-[a-z0-9]{5}|[a-z0-9]{5}|\d{1,3})) (?P<container>[a-z0-9][a-z0-9-]*) (?P<text>.*)",
+    r"(?P<stream>[a-z0-9][a-z0-9.-]*-(?:[a-z0-9]{5,10}-[a-z0-9]{5}|[a-z0-9]{5}|\d{1,3})) (?P<container>(?!exited |has |was |is )[a-z0-9][a-z0-9-]*) (?P<text>.*)",
     re.DOTALL,
 )
 _NUMBERED: Final = re.compile(r"[-_]\d+\Z")
@@ -130,12 +131,16 @@ def _peel_once(line: Enveloped, services: frozenset[str]) -> Enveloped | None:
             continue
         match = pattern.match(text)
         if match and (name != "compose" or match["stream"] in services or _NUMBERED.search(match["stream"])):
-            return _inner(line, name, match.groupdict())
+            groups = match.groupdict()
+            if groups.get("host") and f"host:{groups['host']}" in services:
+                groups["stream"] = groups["host"]
+            return _inner(line, name, groups)
     if "stern" not in line.kinds:
         match = _STERN.match(text)
         if match and f"{match['stream']} {match['container']}" in services:
             groups = match.groupdict()
-            groups["stream"] = f"{groups['stream']}/{groups['container']}"
+            if f"several:{groups['stream']}" in services:
+                groups["stream"] = f"{groups['stream']}/{groups['container']}"
             return _inner(line, "stern", groups)
     return None
 
@@ -206,3 +211,12 @@ def _json_time(value: object) -> Stamp | None:
     if isinstance(value, str) and value.isdigit() and len(value) >= 16:
         return parse(f"{int(value) / 1e6:.6f}")
     return parse(value) if isinstance(value, str) else None
+
+
+_HOSTS: Final = re.compile(rf"(?:{_SYSLOG}|{_TIME}{_ZONE}) (?P<host>[\w.-]+) [^\s\[\]:]+(?:\[\d+\])?: ")
+
+
+def host_of(text: str) -> str | None:
+    """Return the host that a syslog or journal line names, or None."""
+    match = _HOSTS.match(text)
+    return match["host"] if match else None

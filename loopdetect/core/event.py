@@ -50,3 +50,4 @@ class Event(Shared):
     bar: Bar | None = None
     failure: Failure | None = None
     last_time: float | None = None
+    words: Failure | None = None

@@ -60,8 +60,11 @@ class Process(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """One moment. `rose`: health was seen down since this run began. `fresh`: the run began after the
-    call. `quiet`: nothing in the log has advanced for a while. `before`: bad ends are in the log.
+    """One moment of all evidence.
+
+    `rose`: health was seen down since this run began; `fresh`: the run began after the call;
+    `quiet`: nothing in the log has advanced for a while; `grown`: the log grew since the call;
+    `before`: the log holds bad ends.
     """
 
     log: Log
@@ -71,6 +74,7 @@ class Facts:
     rose: bool = False
     fresh: bool = True
     quiet: bool = False
+    grown: bool = True
     before: bool = False
 
 
@@ -101,6 +105,7 @@ class FusionRule:
     rose: bool | None = None
     fresh: bool | None = None
     quiet: bool | None = None
+    grown: bool | None = None
     before: bool | None = None
 
     def fits(self, facts: Facts) -> bool:
@@ -115,12 +120,12 @@ class FusionRule:
             (self.rose, facts.rose),
             (self.fresh, facts.fresh),
             (self.quiet, facts.quiet),
+            (self.grown, facts.grown),
             (self.before, facts.before),
         )
         return all(not wanted or value in wanted for wanted, value in sets) and all(
             wanted is None or value is wanted for wanted, value in flags
         )
-
 
 
 _C, _L, _S = Certainty.CERTAIN, Certainty.LIKELY, Certainty.SUSPECTED
@@ -180,7 +185,8 @@ RULES: Final[tuple[FusionRule, ...]] = (
         log=frozenset({Log.CRASHED}),
     ),
     FusionRule(
-        "log-stopped", State.STOPPED, _C, (_LOG,), "the log tells of a stop that somebody asked for",
+        "log-stopped", State.STOPPED, _C, (_LOG,),
+        "the log tells of a stop that somebody asked for",
         log=frozenset({Log.STOPPED}),
     ),
     FusionRule(
@@ -207,7 +213,7 @@ RULES: Final[tuple[FusionRule, ...]] = (
         "log-ready-old", State.READY, _S, (_LOG,),
         "the log said so before the wait began, and nothing contradicts it; "
         "--health or --pid would tell for certain",
-        log=frozenset({Log.READY}), health=_UNHEARD, fresh=False, quiet=True,
+        log=frozenset({Log.READY}), health=_UNHEARD, fresh=False, grown=False,
     ),
     FusionRule(
         "log-ready", State.READY, _L, (_LOG,), "the log says ready",

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from loopdetect.core.event import Event, Failure
+from loopdetect.core.fingerprint import mask
 from loopdetect.core.progress import Bar
 from loopdetect.model import PHASE_RANK, Certainty, Exit, Kind, Outcome, Phase
 
@@ -23,7 +24,7 @@ MAX_PROCESSES: Final = 256
 MAX_BARS: Final = 24
 MAX_RUNS: Final = 5000
 CONCURRENT_S: Final = 3.0
-BURST_S: Final = 120.0
+SYMPTOMS: Final = frozenset({"worker-died", "engine-died", "killed-signal", "peer-died"})
 BURST_LINES: Final = 400
 SAME_STORY_LINES: Final = 12
 _EARLY: Final = frozenset(
@@ -96,6 +97,7 @@ class OpenRun:
     bars: dict[str, BarState] = field(default_factory=dict)
     ready_line: int | None = None
     ready_at: float | None = None
+    ready_text: str = ""
     ready_certainty: Certainty = Certainty.CERTAIN
     ready_cancelled: bool = False
     answered: bool = False
@@ -112,7 +114,10 @@ class OpenRun:
     exit: Exit | None = None
     exit_line: int | None = None
     exit_text: str = ""
+    exit_at: float | None = None
+    exit_rule: str = ""
     exit_asked: bool = False
+    last_said: Failure | None = None
     restart_said: bool = False
     advance_line: int = 0
     advance_at: float | None = None
@@ -153,6 +158,7 @@ class Machine:
         self._starts: set[tuple[str, float | None, str | None]] = set()
         self._last_time: float | None = None
         self.polled = False
+        self.anonymous = False
         self.main_process: re.Pattern[str] | None = None
 
     def __deepcopy__(self, memo: dict[int, object]) -> Machine:
@@ -235,11 +241,11 @@ class Machine:
             return  # a shipper's copy of the same line
         if run is None:
             self._begin(event)
+        elif set(rule.unless_seen) & run.seen and run.exit is None and not run.restart_said:
+            pass  # a worker of the same start
         elif rule.repeats:
             if self._is_over(run):
                 self._begin(event)
-        elif set(rule.unless_seen) & run.seen and not self._is_over(run):
-            pass
         elif not self._continues(event, run):
             self._begin(event)
         run = self.open
@@ -255,6 +261,12 @@ class Machine:
         if run.started_at is None:
             run.started_at = event.time
         self._reach(event.phase or Phase.CONFIG, event)
+
+    def begin(self, event: Event) -> None:
+        """Start a run for which there is proof beside the log's lines."""
+        self._begin(event)
+        assert self.open is not None
+        self.open.marked, self.open.start_text = True, event.text
 
     def _is_over(self, run: OpenRun) -> bool:
         return run.exit is not None or run.restart_said or (run.stop_line is not None) or (
@@ -328,6 +340,7 @@ class Machine:
 
     def _reach(self, phase: Phase, event: Event) -> None:
         self._polled_restart(event, phase)
+        self._after_exit(event)
         run = self._opened(event)
         if event.rule is not None:
             run.seen.add(event.rule.id)
@@ -335,7 +348,8 @@ class Machine:
             if self._soft_restart(run, phase, event):
                 return
         if phase not in run.spans:
-            run.spans[phase] = Span(phase, event.line, event.time)
+            # Bars carry no time of their own: the last one seen is the nearest truth.
+            run.spans[phase] = Span(phase, event.line, event.time if event.time is not None else self._last_time)
             if run.dead_line is None:
                 self._advance(run, event)
         if run.dead_line is None and PHASE_RANK[phase] > PHASE_RANK[run.phase]:
@@ -347,6 +361,9 @@ class Machine:
             return False
         if event.rule is not None and event.rule.kind is Kind.PROGRESS and event.bar is not None and not event.bar.at_zero:
             return False
+        ended = run.dead_at if run.dead_at is not None else run.ready_at
+        if event.time is not None and ended is not None and event.time < ended:
+            return False  # a shipper's copy of what was already told
         run.again.setdefault(phase, event)
         ranks = [PHASE_RANK[p] for p in run.again]
         if len(ranks) < 2 or ranks != sorted(ranks):
@@ -417,10 +434,12 @@ class Machine:
     def _serve(self, run: OpenRun, event: Event, certainty: Certainty) -> None:
         if run.dead_line is not None or run.stop_line is not None:
             return
+        run.goodbye_line = None  # a worker that left was followed by another
         if run.ready_line is None:
             # uvicorn's lines carry no time: the last one seen is the nearest truth.
             at = event.time if event.time is not None else self._last_time
             run.ready_line, run.ready_at, run.ready_certainty = event.line, at, certainty
+            run.ready_text = event.text
             if run.advance_at is not None and at is not None:
                 run.advance_at = max(run.advance_at, at)
             self._reach(Phase.SERVING, event)
@@ -441,12 +460,31 @@ class Machine:
         if apart is None or apart > CONCURRENT_S:
             self._begin(event)
 
+    def _after_exit(self, event: Event) -> None:
+        """What a program says well after its process was reported gone, another process says."""
+        run = self.open
+        if run is None or self.polled or event.kind is Kind.START or not (run.exit is not None or run.restart_said):
+            return
+        if event.rule is not None and event.rule.id.startswith("supervisors/"):
+            return
+        gone_at = run.exit_at
+        if event.time is not None and gone_at is not None:
+            later = event.time - gone_at > CONCURRENT_S
+        else:
+            later = not run.marked and event.line - (run.exit_line or event.line) > 1
+        if later:
+            self._begin(event)
+
     def _failure(self, event: Event) -> None:
         failure = event.failure
         assert failure is not None
+        if not failure.outside:
+            self._after_exit(event)
         self._polled_restart(event, None)
         if event.ends:
             self._last_word(event)
+        if failure.fatal and self.open is not None and self._dies_again(self.open, event):
+            self._begin(event)
         run = self._opened(event)
         run.spoke_last = run.spoke_last or event.ends
         if run.stop_line is not None and run.dead_line is None and not failure.outside:
@@ -512,6 +550,9 @@ class Machine:
         run = self.open
         if run is None:
             run = self._opened(event)
+        if self._exits_again(run, event):
+            self._begin(event)
+            run = self._opened(event)
         if run.exit is not None and run.exit_line is not None and run.exit.signal == "SIGKILL":
             run.exit_asked = run.exit_asked or bool(event.rule and event.rule.asked)
             return
@@ -523,8 +564,27 @@ class Machine:
             elif code > 128:
                 signal = SIGNALS.get(code - 128)
         run.exit = Exit(code, signal)
-        run.exit_line, run.exit_text = event.line, event.text
+        run.exit_line, run.exit_text, run.exit_at = event.line, event.text, event.time
+        run.exit_rule = event.rule.id if event.rule else ""
+        if self.anonymous and not run.failures and event.words is not None and (code not in (None, 0) or signal):
+            run.last_said = event.words
         run.exit_asked = bool(event.rule and event.rule.asked)
+
+    def _exits_again(self, run: OpenRun, event: Event) -> bool:
+        """The same words of an exit, later and with other lines between, are another run's."""
+        if run.exit is None or event.rule is None or event.rule.id != run.exit_rule:
+            return False
+        if event.time is not None and run.exit_at is not None and event.time - run.exit_at <= CONCURRENT_S:
+            return False
+        return event.line - (run.exit_line or 0) > 1
+
+    def _dies_again(self, run: OpenRun, event: Event) -> bool:
+        """In a program without known start lines, the same fatal line again is another run's."""
+        if not self.anonymous or run.marked or run.spans or run.dead_line is None or event.line - run.dead_line < 2:
+            return False
+        if event.time is not None and run.dead_at is not None and event.time - run.dead_at <= CONCURRENT_S / 2:
+            return False
+        return mask(run.dead_text) == mask(event.text)  # the numbers differ from start to start
 
     def _restart(self, event: Event) -> None:
         count = _integer(event.fields.get("counter"))
@@ -575,8 +635,8 @@ def _integer(text: str | None) -> int | None:
 
 
 def _distinct(event: Event) -> bool:
-    """Can this line be printed only once? It carries a wall-clock time and a pid."""
-    return event.pid is not None and event.time is not None
+    """Can this line be printed only once? No two starts fall into one moment of the same clock."""
+    return event.time is not None
 
 
 def _later(run: OpenRun, event: Event) -> bool:
@@ -597,6 +657,8 @@ def settle(run: OpenRun, *, followed: bool) -> None:
     run.cause = root if bad else None
     if bad and root is None and run.exit is not None and run.exit.signal in _CRASH_SIGNALS and run.exit_line:
         run.cause = Failure(run.exit_line, run.exit_text, _CRASH_SIGNALS[run.exit.signal], fatal=True)
+    if bad and run.cause is None and run.last_said is not None:
+        run.cause = run.last_said
     if run.outcome is Outcome.STOPPED and run.ready and run.goodbye_line is not None:
         run.phase = Phase.SHUTDOWN
     elif run.outcome is Outcome.STOPPED and run.stop_phase is not None and run.ready:
@@ -630,7 +692,7 @@ def _unrecovered(run: OpenRun, root: Failure | None) -> bool:
 _Test = Callable[[OpenRun, bool, Failure | None], bool]
 # Read from the top: the first line that fits is the outcome.
 _OUTCOMES: Final[tuple[tuple[Outcome, Certainty, _Test], ...]] = (
-    (Outcome.KILLED, Certainty.CERTAIN, lambda r, f, c: _died_before_stop(r) and r.outside),
+    (Outcome.KILLED, Certainty.CERTAIN, lambda r, f, c: _dead(r) and r.outside),
     (Outcome.CRASHED, Certainty.CERTAIN, lambda r, f, c: _died_before_stop(r)),
     (Outcome.STOPPED, Certainty.CERTAIN, lambda r, f, c: r.stop_line is not None),
     (Outcome.STOPPED, Certainty.CERTAIN, lambda r, f, c: r.exit is not None and r.exit_asked),
@@ -665,6 +727,9 @@ def choose_cause(run: OpenRun) -> tuple[Failure | None, Failure | None]:
     if not strong:
         return None, (weak[0] if weak else None)
     first = strong[0]
+    if first.reason in SYMPTOMS:
+        told = [f for f in strong if f.outside and f.fatal]
+        first = told[0] if told else first
     if first.vague:
         near = [f for f in strong if not f.vague and f.line - first.line <= SAME_STORY_LINES]
         first = near[0] if near else first

@@ -45,4 +45,6 @@ def with_snapshots(report: Report, finding: Finding) -> Report:
             evidence=(*verdict.evidence, *(Evidence(line, "bar-fell-back", "") for line in finding.falls[:12])),
             phase=Phase.LOAD_WEIGHTS if verdict.phase is Phase.UNKNOWN else verdict.phase,
         )
+    if verdict.ready_seen is None:
+        verdict = replace(verdict, ready_seen=finding.answered)
     return replace(report, kind="transcript", verdict=verdict, notes=notes)

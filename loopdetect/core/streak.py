@@ -37,8 +37,15 @@ class Streak:
 
 
 def run_fingerprint(run: OpenRun) -> str | None:
-    """Return what makes this run's failure the same as another's, or None if nothing is known."""
-    return fingerprint(run.cause.reason, run.cause.text) if run.cause else None
+    """Return what makes this run's failure the same as another's, or None if nothing is known.
+
+    Where the cause is not in the log, the program's own word of its death still tells runs apart.
+    """
+    if run.cause is not None:
+        return fingerprint(run.cause.reason, run.cause.text)
+    if run.outcome in BAD and run.dead_line is not None and run.dead_text:
+        return fingerprint("unknown", run.dead_text)
+    return None
 
 
 def stable_after(runs: list[OpenRun], policy: Policy) -> float:
@@ -62,7 +69,7 @@ def is_stable(run: OpenRun, needed: float) -> bool:
     """True when the run served long enough to end a streak."""
     if not run.ready:
         return False
-    end = run.last_time
+    end = run.dead_at if run.outcome in BAD and run.dead_at is not None else run.last_time
     if end is not None and run.ready_at is not None:
         return end - run.ready_at >= needed
     if end is not None and run.started_at is not None:
@@ -94,9 +101,9 @@ def is_loop(streak: Streak, machine: Machine, library: Library, policy: Policy) 
     known: Counter[str] = Counter()
     for run in bad:
         mark = run_fingerprint(run)
-        if mark is not None and run.cause is not None:
+        if mark is not None:
             known[mark] += 1
-            reason = library.reasons.get(run.cause.reason)
+            reason = library.reasons.get(run.cause.reason) if run.cause else None
             needed = policy.loop_after_transient if reason and reason.transient else policy.loop_after
             if known[mark] >= needed:
                 return True

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from loopdetect.core.context import Contexts
+from loopdetect.core.context import NEAR, Contexts
 from loopdetect.core.envelope import Enveloped
 from loopdetect.core.event import Event, Failure
 from loopdetect.core.progress import find_bar, leading_dots
@@ -21,6 +21,10 @@ from loopdetect.profiles import ALWAYS, Library
 
 MAX_HELD: Final = 4000
 TEXT_SHOWN: Final = 1000
+COMPLAINT: Final = re.compile(
+    r"(?i)\b(?:error|fail(?:ed|ure)|fatal|cannot|can't|could not|unable|invalid|unknown|not found|no such|denied|refused|"
+    r"mismatch|corrupt\w*|missing|panic|abort\w*|exception|unsupported|out of memory)\b"
+)
 _GUEST_KINDS: Final = frozenset(
     {Kind.HARMLESS, Kind.REQUEST_ERROR, Kind.FAILURE, Kind.CASCADE, Kind.PHASE, Kind.PROGRESS, Kind.HEARTBEAT}
 )
@@ -34,6 +38,7 @@ class Line(Shared):
     enveloped: Enveloped
     hit: bool
     time_before: Callable[[], float | None] | None = None
+    lines_before: Callable[[], tuple[str, ...]] | None = None
 
 
 class Stream:
@@ -61,6 +66,7 @@ class Stream:
         self._contexts = contexts
         self._chain: Chain | None = None
         self._guests: tuple[str, ...] = ()
+        self._hosts = False
         self._held: list[Line] = []
         self._blocks: dict[str, Block] = {}
         self._excused: dict[str, tuple[int, str | None]] = {}
@@ -81,6 +87,12 @@ class Stream:
         """True while proof of serving would tell something new."""
         run = self.machine.open
         return run is None or not (run.answered or run.dead_line is not None)
+
+    @property
+    def supervised(self) -> bool:
+        """True when a supervisor told of a start or an end, though the program itself is unknown."""
+        runs = [*self.machine.runs, *([self.machine.open] if self.machine.open else [])]
+        return self.machine.gave_up is not None or any(r.exit is not None or r.marked for r in runs)
 
     @property
     def failures(self) -> int:
@@ -109,7 +121,7 @@ class Stream:
             if len(self._held) > MAX_HELD:
                 self.decide()
             return
-        if line.hit and self._forced is None and (self.profile is None or self.profile not in self.recogniser.versions):
+        if line.hit and self._forced is None and (self._hosts or self.profile not in self.recogniser.versions):
             self._look(line)
         self._understand(line)
 
@@ -129,6 +141,10 @@ class Stream:
         time = self.clock.seconds(stamp) if stamp is not None else None
         self.machine.fold(Event(kind=kind, line=line, text=text, time=time))
 
+    def note_restart(self, line: int, text: str) -> None:
+        """Add that the server was seen to start again, though no line of the log says so."""
+        self.machine.begin(Event(kind=Kind.START, line=line, text=text, time=self.last_time))
+
     def _look(self, line: Line) -> None:
         self.recogniser.look(self._identify, line.enveloped.text)
         if line.enveloped.record is not None:
@@ -136,6 +152,8 @@ class Stream:
         best = self.recogniser.best()
         if best and best[1] >= PROOF and best[0] != self.profile:
             self._settle_on(best[0])
+        elif self._hosts and self.recogniser.guests(self.profile or "") != self._guests:
+            self._settle_on(self.profile)
 
     def decide(self) -> None:
         """Stop waiting for proof: take the likeliest server, or none."""
@@ -145,8 +163,10 @@ class Stream:
 
     def _settle_on(self, name: str | None) -> None:
         self.profile = name
-        self._guests = self.recogniser.guests(name) if name else ()
+        self.machine.anonymous = name is None
         profile = self._library.profiles.get(name) if name else None
+        self._hosts = profile is not None and profile.hosts_engines
+        self._guests = self.recogniser.guests(name) if name and self._hosts else ()
         if profile is not None and profile.main_process:
             self.machine.main_process = re.compile(profile.main_process)
         names = ([name] if name else []) + [g for g in self._guests] + list(ALWAYS)
@@ -156,12 +176,11 @@ class Stream:
         for line in held:
             self._contexts.after(line.number, line.enveloped.text)
             count = self.failures
-            self._understand(line)
+            self._understand(replace(line, lines_before=lambda known=before: known))
             if self.failures != count and self.machine.open is not None and self.machine.open.failures:
-                failed = self.machine.open.failures[-1].line
-                self._contexts.want(failed, line.number, before, line.enveloped.text)
+                self._contexts.want(self.machine.open.failures[-1], line.number, before, line.enveloped.text)
             if line.enveloped.text.strip():
-                before = (*before, line.enveloped.text)[-2:]
+                before = (*before, line.enveloped.text)[-NEAR:]
 
     def finish(self) -> None:
         """The log ends here."""
@@ -291,6 +310,7 @@ class Stream:
                 rule=match.rule if match else None,
                 fields=match.fields if match else {},
                 last_time=line.time_before() if kind is Kind.START and line.time_before else None,
+                words=_last_words(line) if kind is Kind.EXIT and self.machine.anonymous else None,
                 **extra,  # type: ignore[arg-type]
             )
         )
@@ -409,6 +429,15 @@ class Stream:
                 failure=failure,
             )
         )
+
+
+def _last_words(line: Line) -> Failure | None:
+    """Return what an unknown program complained of right before its exit was reported: a guess, and said so."""
+    before = line.lines_before() if line.lines_before is not None else ()
+    for back, text in enumerate(reversed(before[-4:]), 1):
+        if COMPLAINT.search(text):
+            return Failure(max(1, line.number - back), text.strip()[:TEXT_SHOWN], "unknown", vague=True)
+    return None
 
 
 def _is(match: Match | None, kind: Kind) -> bool:

@@ -17,7 +17,7 @@ from typing import Final
 from loopdetect.core.envelope import ANSI, Enveloped
 from loopdetect.core.progress import Bar, find_bar
 from loopdetect.core.stream import Line, Stream
-from loopdetect.core.timestamp import Frame, Stamp, parse
+from loopdetect.core.timestamp import DAY, Frame, Stamp, parse
 from loopdetect.model import Kind, Phase
 
 MAX_SNAPSHOTS: Final = 20000
@@ -35,6 +35,9 @@ _WAITING: Final = re.compile(
     r"(?:\[?\w*\]? ?)(?:[Ss]till )?[Ww]aiting\b[^\n\d]{0,60}?\(?(?P<s>\d+) ?s(?:ec(?:onds)?)?(?: elapsed)?\)?[ .…]*(?P<rest>.*)",
     re.DOTALL,
 )
+_ATTEMPT: Final = re.compile(
+    r"\[?(?:[Aa]ttempt|ATTEMPT|[Tt]ry|[Rr]etry|[Cc]heck|[Pp]oll|[Pp]robe) ?#?(?P<n>\d+)(?: ?(?:/|of) ?\d+)?\]?(?:[:.…]+| -)? ?(?P<rest>.*)", re.DOTALL
+)
 _CLOCK: Final = re.compile(
     r"(?:[-=#>* ]{0,8})(?:\[(?P<a>(?:\d{4}-\d\d-\d\d[ T])?\d\d:\d\d:\d\d(?:Z|[+-]\d\d:?\d\d)?)\]"
     r"|(?P<b>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:Z|[+-]\d\d:?\d\d)?)(?=:? |$):?"
@@ -46,6 +49,7 @@ _HEALTH: Final = re.compile(
     r"|^(?P<bare>000|200|204|404|429|500|502|503|504)(?= |$) ?"
 )
 _SIZE: Final = re.compile(r"\b(?:size|bytes|offset|inode|mtime)[ =:]+(?P<value>[\d.:TZ+-]+)[,;|]? ?")
+_LISTED: Final = re.compile(r"\s*(?:[-rwx.+]{10,11} .*? )?(?P<value>\d{2,15}) +(?:\S+ +){0,3}?\S+\.(?:log|out|txt|err)\s*$")
 _READY: Final = re.compile(
     r"(?:[-=#>*✓✔✅ ]*)(?:(?:[Ss]erver|[Ss]ervice|[Mm]odel|[Ee]ndpoint|vLLM|SGLang|[Hh]ealth(?: check)?)\b[^\n]{0,40}?(?:is )?)?"
     r"(?:READY|[Rr]eady|HEALTHY|[Hh]ealthy|is up|UP)\b(?:[ !.:]*| after\b.*| in\b.*| \(.*\))$"
@@ -53,6 +57,9 @@ _READY: Final = re.compile(
 _GAVE_UP: Final = re.compile(
     r"(?:[-=#>*✗❌ ]*)(?:TIMEOUT|TIMED OUT|[Tt]imed? ?out|FAILED|[Ff]ailed|GIVING UP|[Gg]iving up|ERROR: (?:server|timeout))\b.{0,80}$"
 )
+
+
+_DATE_LINE: Final = re.compile(r"(?:[A-Z][a-z]{2} )[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d(?: [AP]M)?(?: [A-Z]{2,5})? \d{4}\s*$")
 
 
 @dataclass(slots=True)
@@ -93,6 +100,9 @@ def _stamp(text: str) -> tuple[float | None, str] | None:
     match = _WAITING.match(text)
     if match:
         return float(match["s"]), match["rest"]
+    match = _ATTEMPT.match(text)
+    if match:
+        return None, match["rest"]
     return None
 
 
@@ -107,12 +117,17 @@ def _clock(text: str) -> tuple[float | None, str] | None:
 def looks_like_transcript(head: bytes) -> bool:
     """True when the first lines are snapshots under a polling loop's stamps."""
     lines = [ANSI.sub("", raw.decode("utf-8", "replace")) for raw in head.split(b"\n")]
-    elapsed = [s for s in map(_stamp, lines) if s]
-    if len(elapsed) >= 2 and [t for t, _ in elapsed] == sorted(t for t, _ in elapsed if t is not None):
+    elapsed = [t for t, _ in filter(None, map(_stamp, lines)) if t is not None]
+    if len(elapsed) >= 2 and elapsed == sorted(elapsed):
+        return True
+    numbers = [int(m["n"]) for m in map(_ATTEMPT.match, lines) if m]
+    if len(numbers) >= 3 and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
         return True
     stamped = [s for s in map(_clock, lines) if s]
     polled = sum(bool(_HEALTH.match(rest) or _SIZE.match(rest)) for _, rest in stamped)
     if len(stamped) >= 3 and polled >= 2 and polled * 2 >= len(stamped):
+        return True
+    if sum(_DATE_LINE.match(line) is not None for line in lines) >= 3:
         return True
     filled = [line for line in lines if line.strip()]
     if stamped and len(stamped) >= 3 and len(stamped) < len(filled):
@@ -147,7 +162,7 @@ class Transcript:
         elif stamped is not None and self._clocked is None:
             self._clocked = False
         if stamped is not None and len(self.snapshots) < MAX_SNAPSHOTS:
-            self.snapshots.append(Snapshot(self._line, stamped[0]))
+            self.snapshots.append(Snapshot(self._line, self._onward(stamped[0])))
             text = stamped[1]
         if not self.snapshots:
             self.snapshots.append(Snapshot(self._line, None))
@@ -155,6 +170,14 @@ class Transcript:
         text = self._facts(snapshot, text)
         if text and len(snapshot.lines) < MAX_LINES:
             snapshot.lines.append((self._line, text))
+
+    def _onward(self, time: float | None) -> float | None:
+        """Carry a clock without a date over midnight."""
+        last = next((s.time for s in reversed(self.snapshots) if s.time is not None), None)
+        if time is not None and last is not None and self._clocked:
+            while time < last - DAY / 2:
+                time += DAY
+        return time
 
     def _is_clocked(self, text: str) -> bool:
         found = _clock(text)
@@ -176,6 +199,10 @@ class Transcript:
                 text = text[size.end() :]
             else:
                 break
+        listed = _LISTED.match(text)
+        if listed and snapshot.size is None:
+            snapshot.size = listed["value"]
+            return ""
         if _READY.match(text.strip()) and text.strip():
             snapshot.ready = True
             return ""
@@ -191,12 +218,17 @@ class Transcript:
         seen: list[str] = []
         fallen: dict[tuple[str, float | None], float] = {}
         stream.recognise(text for snapshot in self.snapshots for text in snapshot.texts)
-        for snapshot in self.snapshots:
+        for snapshot, before in zip(self.snapshots, [None, *self.snapshots], strict=False):
+            if before is not None and _shrank(before, snapshot):
+                stream.note_restart(snapshot.line, "the log became smaller")
+                seen = []
             stamp = Stamp(snapshot.time, Frame.FULL) if snapshot.time is not None else None
             for line, text in self._fresh(snapshot, seen):
                 stream.take_polled(Line(line, Enveloped(text, stamp), hit=True))
             if snapshot.texts:
                 seen = snapshot.texts
+            if stamp is not None:
+                stream.last_time = stream.clock.seconds(stamp)
             self._bar_fell(snapshot, fallen, finding, stream)
             self._health(snapshot, stream, stamp, finding)
         self._repeats(finding)
@@ -269,6 +301,11 @@ class Transcript:
                 return
         finding.repeats = len(best) + cut
         finding.repeat_line = best[0].line
+
+
+def _shrank(before: Snapshot, now: Snapshot) -> bool:
+    sizes = [(s.size or "").strip() for s in (before, now)]
+    return all(size.isdigit() for size in sizes) and int(sizes[1]) < int(sizes[0])
 
 
 def _cut_short(cut: Snapshot, whole: Snapshot) -> bool:

@@ -141,8 +141,8 @@ def _verdict(facts: _Facts, server: Server, last_time: float | None) -> Verdict:
         restarts = max(restarts or 0, machine.counter)
     since, since_line = _since(facts, state, last)
     ready_seen: bool | None = any(r.ready for r in runs)
-    if not ready_seen and facts.stream.profile is None and runs:
-        ready_seen = None
+    if not ready_seen and facts.stream.profile is None and runs and not any(r.failures or r.cause for r in runs):
+        ready_seen = None  # nothing but a supervisor's words: the program's own are not here
     phase = blamed.phase if blamed is not None else Phase.UNKNOWN
     return Verdict(
         state=state,
@@ -202,7 +202,8 @@ def _stalled_for(facts: _Facts, last: OpenRun, state: State, last_time: float | 
     policy = facts.policy
     quiet = reference - last.advance_at
     noticed = last.notices >= policy.notices_before_floor_falls
-    if state is State.READY and not noticed:
+    profile = facts.library.profiles.get(facts.stream.profile or "")
+    if state is State.READY and (not noticed or (profile is not None and profile.daemon)):
         return None
     allowed = policy.stall_after
     if not noticed:
@@ -240,6 +241,8 @@ def _cause(facts: _Facts, failure: Failure | None) -> Cause | None:
     reason = facts.library.reasons.get(failure.reason)
     before, after = facts.contexts.around(failure.line)
     certainty = Certainty.LIKELY if failure.vague or failure.reason in ("segfault", "abort") else Certainty.CERTAIN
+    if failure.reason == "unknown":
+        certainty = Certainty.SUSPECTED
     return Cause(
         line=failure.line,
         text=failure.text,
@@ -259,7 +262,7 @@ def _evidence(facts: _Facts, state: State, cause: Cause | None, last: OpenRun | 
         if run.marked:
             found.append(Evidence(run.first_line, "start", run.start_text))
         if run.ready_line is not None:
-            found.append(Evidence(run.ready_line, "ready", ""))
+            found.append(Evidence(run.ready_line, "ready", run.ready_text))
         if run.outcome in BAD and run.dead_line is not None:
             found.append(Evidence(run.dead_line, "death", run.dead_text))
         if run.outcome in BAD and run.cause is None and run.best is not None:

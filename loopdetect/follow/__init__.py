@@ -1,0 +1,1 @@
+"""Follows logs as they grow and tells what happens."""

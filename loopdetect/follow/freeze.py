@@ -18,7 +18,7 @@ from loopdetect.core.rules import Chain
 from loopdetect.model import Policy
 from loopdetect.profiles import Library, Rule
 
-Recall = Callable[[Any], Any]
+Recall = Callable[..., Any]
 # What each new detector makes for itself; see `thaw`.
 FRESH: Final = ("_search", "_prefilter", "_key", "_source", "_policy", "_library")
 _SAFE: Final = frozenset(
@@ -136,17 +136,15 @@ def recall_identify(given: dict[str, Any]) -> IdentifyRules:
 
 _chains: dict[int, tuple[Library, dict[tuple[str, ...], Chain]]] = {}
 _identify: dict[int, tuple[Library, IdentifyRules]] = {}
-_RECALLS: Final[dict[str, Recall | Callable[..., Any]]] = {
-    function.__name__: function
-    for function in (
-        recall_detector,
-        recall_library,
-        recall_policy,
-        recall_rule,
-        recall_chain,
-        recall_identify,
-    )
-}
+_ALL: Final[tuple[Recall, ...]] = (
+    recall_detector,
+    recall_library,
+    recall_policy,
+    recall_rule,
+    recall_chain,
+    recall_identify,
+)
+_RECALLS: Final[dict[str, Recall]] = {function.__name__: function for function in _ALL}
 
 
 def _detector(detector: Detector) -> tuple[Any, ...]:

@@ -21,6 +21,8 @@ class Pipe:
         self._handle = handle
         self._room = threading.Condition()
         self._held = bytearray()
+        self._line = b""
+        self._grown_at = 0.0
         self._ended = False
         self.problem: str | None = None
 
@@ -28,13 +30,30 @@ class Pipe:
         """Begin to read."""
         threading.Thread(target=self._read, name="loopdetect-stdin", daemon=True).start()
 
-    def take(self) -> tuple[bytes, bool]:
-        """Return new bytes, and whether the pipe has ended."""
+    def take(self, now: float, quiet: float = 0.5) -> tuple[bytes, bool]:
+        """Return new whole lines, and whether the pipe has ended.
+
+        An unfinished line is given once nobody has added to it for `quiet` seconds; `now` is any
+        clock that only goes on.
+        """
         with self._room:
             data = bytes(self._held)
             self._held.clear()
             self._room.notify()
-            return data, self._ended
+            ended = self._ended
+        if data:
+            self._grown_at = now
+        data = self._line + data
+        cut = max(data.rfind(b"\n"), data.rfind(b"\r", 0, len(data) - 1)) + 1
+        if ended or now - self._grown_at >= quiet or len(data) - cut >= CHUNK:
+            cut = len(data)
+        self._line = data[cut:]
+        return data[:cut], ended
+
+    @property
+    def waiting(self) -> bool:
+        """True while there is an unfinished line."""
+        return bool(self._line)
 
     def _read(self) -> None:
         while True:

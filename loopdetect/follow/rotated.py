@@ -1,4 +1,4 @@
-"""Where the rest of a log is after it was rotated: told by inode, or by its first and last bytes."""
+"""Where the rest of a log is after a rotation: told by inode, or by first and last bytes."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ PROBLEMS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Happening:
-    """What was seen of the file itself: `appeared`, `gone`, `rotated`, `truncated`, `unreadable`."""
+    """What the file itself did: it `appeared`, was `gone`, `rotated`, `truncated`, `unreadable`."""
 
     what: str
     text: str
@@ -136,6 +136,10 @@ class Tail:
     def missing(self) -> bool:
         """True while nothing is at the path."""
         return self._absent
+
+    def modified_at(self) -> float | None:
+        """Return when the file was last written to, in seconds since 1970."""
+        return self.current.modified / 1e9 if self.current and self.current.modified > 0 else None
 
     def mark(self) -> Mark | None:
         """Return where the reading stands, None before the first file."""

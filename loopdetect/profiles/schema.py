@@ -74,6 +74,7 @@ class Profile:
     path: str
     main_process: str | None = None
     daemon: bool = False
+    hosts_engines: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +114,7 @@ _ALLOWED: Final[Mapping[Kind, frozenset[str]]] = {
     Kind.RESTART: frozenset(),
     Kind.GAVE_UP: frozenset({"reason"}),
 }
-_TOP: Final = frozenset({"name", "title", "extends", "prefix", "main_process", "daemon"}) | {str(k) for k in Kind}
+_TOP: Final = frozenset({"name", "title", "extends", "prefix", "main_process", "daemon", "hosts_engines"}) | {str(k) for k in Kind}
 
 
 class _Reader:
@@ -210,6 +211,7 @@ def read_profile(path: Path, reasons: frozenset[str], *, strict: bool = True) ->
         str(path),
         main_process=top.text("main_process"),
         daemon=top.flag("daemon", False),
+        hosts_engines=top.flag("hosts_engines", False),
     )
 
 

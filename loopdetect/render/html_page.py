@@ -1,8 +1,8 @@
 """One self-contained page: styles and script are inside it, and nothing else may run or load.
 
-How this works: a Content-Security-Policy names the hashes of the one style sheet and the one script,
-so that whatever a log smuggles in stays text. Every value is freed of control characters first and
-then escaped, without the template asking for it.
+How this works: a Content-Security-Policy names the hashes of the one style sheet and the one
+script, so that whatever a log smuggles in stays text. Every value is freed of control characters
+first and then escaped, without the template asking for it.
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ def _environment() -> Environment:
     )
     environment.filters["line"] = lambda text: cut(visible(text.rstrip()), LINE_CUT)
     environment.filters["name"] = lambda text: cut(visible(text), NAME_CUT)
-    environment.filters["flat"] = lambda text: cut(visible(" ".join(text.split())), LINE_CUT)
+    environment.filters["flat"] = lambda text, most=LINE_CUT: cut(
+        visible(" ".join(text.split())), most
+    )
     environment.filters["at"] = lambda number: f"{number:.2f}".rstrip("0").rstrip(".")
     environment.filters["spoken"] = spoken
     return environment

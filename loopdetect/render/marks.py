@@ -1,4 +1,4 @@
-"""The letter of each phase and the mark of each outcome, so that no chart speaks by colour alone."""
+"""A letter for each phase and a mark for each outcome: no chart speaks by colour alone."""
 
 from __future__ import annotations
 

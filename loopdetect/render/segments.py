@@ -21,7 +21,25 @@ SERVING_ROOM: Final = 1.25
 # An axis this much longer than the start-ups is worth cutting.
 TOO_LONG: Final = 3.0
 OUTLIER: Final = 10.0
-_TIME_STEPS: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200)
+_TIME_STEPS: Final = (
+    1,
+    2,
+    5,
+    10,
+    15,
+    30,
+    60,
+    120,
+    300,
+    600,
+    900,
+    1800,
+    3600,
+    7200,
+    10800,
+    21600,
+    43200,
+)
 _DONE: Final = frozenset({Phase.SERVING, Phase.SHUTDOWN})
 
 
@@ -238,5 +256,5 @@ def _time_steps(extent: float) -> list[float]:
 
 def ended_words(run: Run) -> str:
     """Return how the run ended and where, in a few words."""
-    where = "" if run.outcome is Outcome.READY else f" in {run.phase.value}"
+    where = "" if run.outcome in (Outcome.READY, Outcome.STOPPED) else f" in {run.phase.value}"
     return f"{figures.ended(run)}{where}"

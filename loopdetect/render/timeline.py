@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from loopdetect.model import Outcome, Phase, Report
+from loopdetect.model import Outcome, Phase, Report, Run
 from loopdetect.render.duration import spoken
 from loopdetect.render.marks import (
     CUT_MARK,
@@ -31,7 +31,7 @@ LABEL_ROOM: Final = 13
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """What begins at one cell of a row: a phase, which fills the cells up to the next, or a mark."""
+    """What begins at one cell of a row: a phase, which fills the cells to the next, or a mark."""
 
     text: str
     code: str
@@ -45,12 +45,16 @@ def timeline(report: Report, options: RenderOptions) -> list[str]:
     if not worth_drawing(report.runs):
         return []
     picture = chart(report.runs, None if options.detail > 0 else LANES)
-    return list(_lines(picture, options))
+    return list(_lines(picture, [_label(lane, options.ascii) for lane in picture.lanes], options))
 
 
-def _lines(picture: Chart, options: RenderOptions) -> Iterator[str]:
+def two_lanes(a: Run, b: Run, options: RenderOptions) -> list[str]:
+    """Return the picture of two runs, A and B, that may be from two logs."""
+    return list(_lines(chart((a, b), None), ["A", "B"], options))
+
+
+def _lines(picture: Chart, labels: list[str], options: RenderOptions) -> Iterator[str]:
     paint, width = painter(options.color), options.width or WIDTH
-    labels = [_label(lane, options.ascii) for lane in picture.lanes]
     gutter = max(map(columns, [*labels, "run"])) + 2
     lengths = [_length(lane, picture) for lane in picture.lanes]
     room = min(max(map(columns, lengths), default=0), LABEL_ROOM)
@@ -89,7 +93,7 @@ def _length(lane: Lane | Alike, picture: Chart) -> str:
 
 def _scale(picture: Chart) -> str:
     if picture.by_lines:
-        return "(by lines of the log, from each run's start: it has no times to go by)"
+        return "(by lines: the log has no times)"
     return "(time from each run's start)"
 
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from loopdetect.model import Cause, Report, Run, State
-from loopdetect.render import extras, figures, html_charts, run_table
+from loopdetect.render import extras, figures, html_charts, html_timeline, run_table
 from loopdetect.render.html_page import page
 from loopdetect.render.options import RenderOptions
 from loopdetect.render.reckoning import reckoning
@@ -68,8 +68,8 @@ class Section:
     facts: tuple[str, ...]
     loop: str | None
     causes: tuple[tuple[str, Cause, str | None], ...]
-    timeline: html_charts.Timeline | None
-    strip: html_charts.Strip | None
+    timeline: html_timeline.Timeline | None
+    strip: html_timeline.Strip | None
     multiples: tuple[html_charts.Multiple, ...]
     curves: tuple[html_charts.Curve, ...]
     bars: tuple[html_charts.BarRow, ...]
@@ -132,8 +132,8 @@ def _section(number: int, report: Report, share: int) -> Section:
         facts=tuple(fact for fact in facts if fact),
         loop=figures.loop_sentence(report),
         causes=_causes(report),
-        timeline=html_charts.timeline(chart(runs, lanes)) if drawn else None,
-        strip=html_charts.strip(report),
+        timeline=html_timeline.timeline(chart(runs, lanes)) if drawn else None,
+        strip=html_timeline.strip(report),
         multiples=html_charts.multiples(report),
         curves=html_charts.curves(report),
         bars=html_charts.bar_rows(report),

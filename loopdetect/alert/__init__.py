@@ -1,0 +1,1 @@
+"""Tells people and programs of what happened: a command, a webhook."""

@@ -1,0 +1,1 @@
+"""Logs held against what is expected of them."""

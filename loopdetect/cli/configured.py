@@ -1,0 +1,27 @@
+"""Settings put behind the options of every command."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from loopdetect.settings import defaults, effective
+
+# Commands that hold commands.
+NESTED: Final[Mapping[str, Sequence[str]]] = {"profiles": ("list", "show", "test")}
+
+
+def default_map(
+    commands: Mapping[str, object], arguments: Sequence[str], file: str | None
+) -> dict[str, Any]:
+    """Return what click takes for an option that is not given; raises SettingsError.
+
+    Who asks for help gets it, however wrong a settings file is.
+    """
+    if "--help" in arguments or "-h" in arguments:
+        return {}
+    values = effective(os.environ, Path.cwd(), file)
+    inner = {name: dict.fromkeys(NESTED.get(name, ())) or None for name in commands}
+    return defaults(values, inner)

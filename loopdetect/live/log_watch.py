@@ -1,0 +1,247 @@
+"""The log under watch: what it tells since the call, and for how long nothing has advanced."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final
+
+from loopdetect.core.detector import Detector
+from loopdetect.core.fusion import Log
+from loopdetect.live.mark import BAD, Mark, bad_ends, is_just_now, mark_of, state_since
+from loopdetect.live.patterns import Hit, LinePatterns
+from loopdetect.live.tail import Look, Turn
+from loopdetect.model import Phase, Policy, Report, Run, State
+
+QUIET_S: Final = 30.0
+# Among several servers in one log the first of these that any of them shows is what counts.
+WORST_FIRST: Final = (
+    Log.LOOPING, Log.CRASHED, Log.STOPPED, Log.STALLED,
+    Log.LOADING, Log.OVER, Log.READY, Log.SILENT,
+)  # fmt: skip
+ANEW: Final = (Turn.TRUNCATED, Turn.REPLACED)
+
+
+@dataclass(frozen=True, slots=True)
+class LogView:
+    """What the log tells at one moment; times in seconds."""
+
+    log: Log
+    report: Report | None = None
+    reports: tuple[Report, ...] = ()
+    fresh: bool = True
+    grown: bool = False
+    quiet_s: float = 0.0
+    allowed_s: float = 0.0
+    bad_ends: int = 0
+    hit: Hit | None = None
+    anew: int = 0
+    run_seen_at: float = 0.0
+
+    @property
+    def run(self) -> Run | None:
+        """The run that is waited for."""
+        return self.report.runs[-1] if self.report and self.report.runs else None
+
+    @property
+    def before(self) -> bool:
+        """True when the log holds bad ends."""
+        return self.report is not None and any(r.outcome in BAD for r in self.report.runs)
+
+    @property
+    def quiet(self) -> bool:
+        """True when nothing has advanced for a while."""
+        return self.quiet_s > QUIET_S
+
+
+@dataclass(slots=True)
+class Advance:
+    """When one stream last got further, as it was seen here."""
+
+    at: float
+    sign: object = None
+    phase: Phase = Phase.UNKNOWN
+    notice: int = 0
+    notices: int = 0
+    gaps: dict[Phase, float] = field(default_factory=dict)
+    run: int = 0
+    run_at: float = 0.0
+    phases: dict[Phase, float] = field(default_factory=dict)
+
+
+class LogWatch:
+    """Feeds the detector and judges its reports against the moment of the call."""
+
+    def __init__(
+        self, detector: Detector, policy: Policy, patterns: LinePatterns, called: float
+    ) -> None:
+        self._detector, self._policy, self._patterns = detector, policy, patterns
+        self._called = called
+        self._marks: dict[str | None, Mark] = {}
+        self._marked = False
+        self._grown = False
+        self._exists = False
+        self._in_line = False
+        self._dirty = True
+        self._reports: tuple[Report, ...] = ()
+        self._advances: dict[str | None, Advance] = {}
+        self._modified: float | None = None
+        self._files = [0]
+
+    # -- bytes in
+
+    def feed(self, look: Look) -> None:
+        """Take what one look at the log gave."""
+        self._exists = look.exists
+        self._modified = look.modified if look.modified is not None else self._modified
+        if look.turn in ANEW:
+            self._begin_anew()
+        if look.data:
+            self._detector.feed(look.data)
+            self._patterns.feed(look.data)
+            self._in_line = not look.data.endswith(b"\n")
+            self._dirty = True
+            self._grown = self._grown or self._marked
+        if look.ended:
+            self._patterns.end()
+
+    def _begin_anew(self) -> None:
+        if self._in_line:
+            self._detector.feed(b"\n")
+            self._in_line = False
+        self._patterns.new_file()
+        reports = self.reports()
+        self._files.append(reports[0].lines if reports else 0)
+
+    def mark(self, wall: float | None) -> None:
+        """All that was fed so far is history; `wall` is seconds since 1970, None for no history."""
+        for report in self.reports() if wall is not None else ():
+            self._advanced(report, self._called)
+            just = is_just_now(_last_time(report), self._modified, wall or 0.0)
+            self._marks[report.stream] = mark_of(report, just_written=just)
+        self._patterns.failed = None
+        self._marked = True
+
+    # -- judging
+
+    def reports(self) -> tuple[Report, ...]:
+        """Return the reports on all that was fed."""
+        if self._dirty:
+            self._reports = self._detector.snapshot()
+            self._dirty = False
+        return self._reports
+
+    def view(self, now: float, *, gone: bool = False) -> LogView:
+        """Return what the log tells; a process that is `gone` makes its last run's end count."""
+        views = [self._view(report, now, gone) for report in self.reports()]
+        if not views:
+            return LogView(Log.SILENT if self._exists else Log.MISSING, run_seen_at=self._called)
+        return min(views, key=lambda view: WORST_FIRST.index(view.log))
+
+    def _view(self, report: Report, now: float, gone: bool) -> LogView:
+        mark = self._marks.get(report.stream, Mark())
+        advance = self._advanced(report, now)
+        log = state_since(report, mark)
+        if log is Log.OVER and gone:
+            log = state_since(report, Mark())
+        quiet, allowed = now - advance.at, self._allowed(report, advance)
+        slow = report.verdict.state is State.STALLED and self._grown and quiet >= min(60.0, allowed)
+        if log is Log.LOADING and (quiet >= allowed or slow):
+            log = Log.STALLED
+        last = report.runs[-1] if report.runs else None
+        hit = None
+        if self._patterns.failed is not None:
+            log, hit = Log.CRASHED, self._patterns.failed
+        elif self._patterns.ready is not None and log in (Log.SILENT, Log.LOADING, Log.STALLED):
+            if last is None or self._patterns.ready.line >= last.first_line:
+                log, hit = Log.READY, self._patterns.ready
+        elif log is Log.SILENT and self._grown and quiet >= allowed:
+            log = Log.STALLED
+        if log is Log.SILENT and not self._exists and not report.lines:
+            return LogView(Log.MISSING, report, self.reports(), run_seen_at=self._called)
+        return LogView(
+            log,
+            report,
+            self.reports(),
+            fresh=last is None or last.number > mark.last_run,
+            grown=self._grown,
+            quiet_s=quiet,
+            allowed_s=allowed,
+            bad_ends=len(bad_ends(report, mark)),
+            hit=hit,
+            anew=len(self._files) - 1,
+            run_seen_at=advance.run_at,
+        )
+
+    def _advanced(self, report: Report, now: float) -> Advance:
+        advance = self._advances.get(report.stream)
+        if advance is None:
+            at = now if self._marked else self._called
+            advance = self._advances[report.stream] = Advance(at, run_at=at)
+        last = report.runs[-1] if report.runs else None
+        sign = _sign(report)
+        if sign != advance.sign:
+            if advance.sign is not None and self._grown:
+                gap = now - advance.at
+                advance.gaps[advance.phase] = max(gap, advance.gaps.get(advance.phase, 0.0))
+            advance.sign, advance.at, advance.notices = sign, now, 0
+            advance.phase = last.phase if last else Phase.UNKNOWN
+        if last is not None:
+            if last.number != advance.run:
+                advance.run, advance.run_at = last.number, now
+                advance.phases = {}
+            for span in last.phases:
+                advance.phases.setdefault(span.phase, now)
+        notice = max((e.line for e in report.verdict.evidence if e.kind == "heartbeat"), default=0)
+        if notice > advance.notice:
+            advance.notices += 1
+            advance.notice = notice
+        return advance
+
+    def _allowed(self, report: Report, advance: Advance) -> float:
+        """Return how long nothing may advance in the phase that it is in."""
+        policy = self._policy
+        last = report.runs[-1] if report.runs else None
+        if last is None:
+            return policy.stall_after
+        allowed = policy.stall_after
+        if advance.notices < policy.notices_before_floor_falls:
+            allowed = max(allowed, policy.stall_after_by_phase.get(last.phase, 0.0))
+        needed = (
+            span.duration_s or 0.0
+            for run in report.runs[:-1]
+            for span in run.phases[:-1]
+            if span.phase is last.phase
+        )
+        survived = policy.stall_gap_factor * advance.gaps.get(last.phase, 0.0)
+        return max(allowed, survived, max(needed, default=0.0))
+
+    # -- words
+
+    def where(self, line: int) -> str:
+        """Name a line of all that was read by the file that it stands in."""
+        base = max(number for number in self._files if number < max(line, 1))
+        text = f"line {line - base}"
+        return text if base == self._files[-1] else f"{text} of the log before it began anew"
+
+    def observed(self, report: Report) -> dict[Phase, float]:
+        """Return how long each phase of the last run took as seen here, in seconds."""
+        advance = self._advances.get(report.stream)
+        seen = list(advance.phases.items()) if advance else []
+        return {phase: then - at for (phase, at), (_, then) in pairwise(seen)}
+
+
+def _sign(report: Report) -> object:
+    """Return what changes when a server gets further: heartbeats and repeated notices do not."""
+    last = report.runs[-1] if report.runs else None
+    if last is None or report.server.name is None:
+        return report.lines, last and last.number
+    bars = tuple((bar.label, bar.done, bar.total) for bar in last.progress)
+    return last.number, tuple(span.phase for span in last.phases), bars, last.ready, last.outcome
+
+
+def _last_time(report: Report) -> float | None:
+    last = report.runs[-1] if report.runs else None
+    if last is None or last.started_at is None or last.duration_s is None:
+        return None
+    return last.started_at + last.duration_s

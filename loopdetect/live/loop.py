@@ -1,0 +1,136 @@
+"""The wait itself: look at the log, look at the probes, judge, show, sleep, again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from loopdetect.core.fusion import Health, Process
+from loopdetect.live.judge import Decision, Judge, Seen, Terms
+from loopdetect.live.log_watch import LogWatch
+from loopdetect.live.status import Display, status_of
+from loopdetect.live.tail import Tail
+from loopdetect.probe.seen import HealthSeen, ProcessSeen
+
+STEP_S: Final = 0.1
+MAX_CHUNKS: Final = 16
+# A log may be a little behind what the server does.
+LAG_S: Final = 2.0
+
+
+class Clock(Protocol):
+    """Where time comes from."""
+
+    def now(self) -> float:
+        """Return seconds on a clock that only goes on."""
+
+    def wall(self) -> float:
+        """Return seconds since 1970."""
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+
+
+class RealClock:
+    """The machine's clock."""
+
+    def now(self) -> float:
+        """Return seconds on a clock that only goes on."""
+        return time.monotonic()
+
+    def wall(self) -> float:
+        """Return seconds since 1970."""
+        return time.time()
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+        time.sleep(seconds)
+
+
+HealthLook = Callable[[], tuple[int, HealthSeen | None]]
+ProcessLook = Callable[[], tuple[int, ProcessSeen | None]]
+
+
+@dataclass(slots=True)
+class Wait:
+    """One wait; `health` and `process` give the number of looks so far and the latest one."""
+
+    tail: Tail
+    log: LogWatch
+    terms: Terms
+    display: Display
+    clock: Clock
+    called: float
+    health: HealthLook | None = None
+    process: ProcessLook | None = None
+    history: bool = True
+    _down_at: float | None = field(default=None, init=False)
+    _up_since: float | None = field(default=None, init=False)
+    _bad: int = field(default=0, init=False)
+    _bad_at: float | None = field(default=None, init=False)
+    _ended: bool = field(default=False, init=False)
+
+    def run(self) -> Decision:
+        """Return when the answer is known; raises SourceError."""
+        judge = Judge(self.terms, self.called)
+        while self._read():
+            pass
+        self.log.mark(self.clock.wall() if self.history else None)
+        while True:
+            seen = self._look()
+            now = self.clock.now()
+            fused, decision = judge.decide(seen, now, over=self._ended)
+            if decision is not None:
+                return decision
+            self.display.show(status_of(seen, fused, now, self.called))
+            self.clock.sleep(STEP_S)
+
+    def _read(self) -> bool:
+        """Read what there is; True when there is more and the time allows to go on."""
+        for _ in range(MAX_CHUNKS):
+            look = self.tail.look()
+            self.log.feed(look)
+            self._ended = self._ended or look.ended
+            if not look.more:
+                return False
+        return self.clock.now() - self.called < self.terms.timeout
+
+    def _look(self) -> Seen:
+        # Probes first: whatever a process wrote before it was seen gone is in the log that follows.
+        health = self.health() if self.health else (0, None)
+        process = self.process() if self.process else (0, None)
+        self._read()
+        now = self.clock.now()
+        gone = process[1] is not None and process[1].process in (Process.GONE, Process.STOPPED)
+        view = self.log.view(now, gone=gone)
+        if view.bad_ends > self._bad:
+            self._bad, self._bad_at = view.bad_ends, now
+        return Seen(
+            log=view,
+            health=health[1],
+            process=process[1],
+            asked_health=self.health is not None,
+            asked_process=self.process is not None,
+            rose=self._rose(health[1], view.run_seen_at, now),
+            outlived=self._outlived(),
+        )
+
+    def _rose(self, health: HealthSeen | None, run_seen_at: float, now: float) -> bool:
+        if health is None:
+            return False
+        if health.health is Health.DOWN:
+            self._down_at, self._up_since = now, None
+        elif self._up_since is None:
+            self._up_since = now
+        since = self._up_since
+        return self._down_at is not None and since is not None and since >= run_seen_at - LAG_S
+
+    def _outlived(self) -> bool:
+        """True when what answers has done so since before the last bad end: another server."""
+        return (
+            self._up_since is not None
+            and self._bad_at is not None
+            and self._up_since < self._bad_at
+        )

@@ -1,0 +1,43 @@
+"""What a probe saw at one moment, and what a probe is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from loopdetect.core.fusion import Health, Port, Process
+
+
+@dataclass(frozen=True, slots=True)
+class HealthSeen:
+    """One answer of a health check; `status` is the HTTP status where there was one."""
+
+    health: Health
+    text: str
+    status: int | None = None
+    port: Port = Port.UNKNOWN
+    owner: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessSeen:
+    """One look at a process; `final` says that nobody will start it again under this name."""
+
+    process: Process
+    text: str
+    pid: int | None = None
+    final: bool = True
+
+
+class HealthProbe(Protocol):
+    """Asks whether a server answers; never raises."""
+
+    def __call__(self) -> HealthSeen:
+        """Return what was seen just now."""
+
+
+class ProcessProbe(Protocol):
+    """Asks whether a process lives; never raises."""
+
+    def __call__(self) -> ProcessSeen:
+        """Return what was seen just now."""
