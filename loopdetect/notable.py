@@ -33,7 +33,8 @@ _WORDS: Final = (
     "error|exception|fatal|critical|panic|failed|failure|cannot|could not|couldn't|unable to|"
     "out of memory|no space left|no such file|not found|does not exist|denied|refused|"
     "reset by peer|timed out|abort|segfault|segmentation fault|core dumped|killed|invalid|"
-    "unsupported|not supported|unrecognized|insufficient|too small|too large|exceeds|assertion|unreachable"
+    "unsupported|not supported|unrecognized|insufficient|too small|too large|exceeds|"
+    "assertion|unreachable"
 )
 _LOOK: Final = re.compile(
     rb"(?i:" + _WORDS.encode() + rb")|(?m:^[EF][01]\d{3} )|" + b"|".join(map(re.escape, OPENERS))

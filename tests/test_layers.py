@@ -37,11 +37,17 @@ PARTS = {
     "arguments": part(""),
     "notable": part("arguments core"),
     "compare": part("model arguments notable"),
+    "finding": part(""),
+    "expectation": part("model errors render cli", "click"),
+    "settings": part("errors cli", "click"),
+    "redact": part("model profiles redact"),
+    "check": part("model errors profiles core source cli redact finding expectation check"),
     "source": part("model errors core source", "isal zstandard compression watchdog"),
     "probe": part("model errors core probe", "urllib3 psutil watchdog"),
-    "render": part("__init__ model errors arguments compare render", "tabulate jinja2 markupsafe"),
+    "render": part("__init__ model errors arguments compare finding render", "tabulate jinja2 markupsafe"),
     "cli": part(
-        "__init__ model errors profiles core source probe compare notable render cli",
+        "__init__ model errors profiles core source probe compare notable render cli "
+        "finding expectation settings redact check",
         "click rich psutil prometheus_client urllib3",
     ),
 }

@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from report_samples import KV, LONG_LOOP, READY, START, make_report, make_run
@@ -179,7 +180,7 @@ def test_folding_loses_no_run_and_keeps_to_the_limit(limit: int, count: int, kin
 def test_what_is_folded_as_the_same_is_like_the_run_above_it() -> None:
     runs = [make_run(n, outcome=Outcome.KILLED if n in (3, 20) else Outcome.CRASHED) for n in range(1, 60)]  # fmt: skip  # noqa: E501
     items = fold(runs, 8)
-    for above, item in zip(items, items[1:], strict=False):
+    for above, item in pairwise(items):
         if isinstance(item, Alike) and item.same:
             assert isinstance(above, Run)
             assert {run.outcome for run in item.runs} == {above.outcome}

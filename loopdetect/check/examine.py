@@ -39,7 +39,11 @@ def check_log(path: str, job: Job) -> CheckedLog:
         expectation = expectation_of(path)
         reports, problem = read_reports(path, job, expectation)
         findings = judge(path, reports, expectation, job.states)
-        if job.secrets and path != STDIN:
+        if job.secrets and path == STDIN:
+            raise SourceError(
+                "secrets can't be looked for in standard input", "give a file, or drop --secrets"
+            )
+        if job.secrets:
             findings += _secrets(path, job)
     except LoopdetectError as failed:
         return CheckedLog(path, problem=str(failed), hint=failed.hint)

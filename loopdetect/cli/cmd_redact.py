@@ -52,7 +52,7 @@ def redact(
     the log itself; exit 1 if it is not. LOG is a file, or - for standard input.
     """
     from loopdetect.core.detector import Detector
-    from loopdetect.redact.copy import Redaction
+    from loopdetect.redact.redaction import Redaction
     from loopdetect.redact.same import changed
     from loopdetect.redact.search import Search
     from loopdetect.redact.words import telling_words
@@ -110,7 +110,7 @@ def _watched(
 
 
 def _excerpt(copy: IO[bytes], reports: Sequence[Report]) -> Iterator[bytes]:
-    from loopdetect.redact.copy import blocks
+    from loopdetect.redact.redaction import blocks
     from loopdetect.redact.excerpt import excerpt, wanted_lines
 
     for line in excerpt(blocks(_chunks(copy)), wanted_lines(reports)):

@@ -24,6 +24,11 @@ COMMANDS: Final = {
         "inspect",
         "Say what a server was doing at the end of its log, and why it died.",
     ),
+    "watch": (
+        "loopdetect.cli.cmd_watch",
+        "watch",
+        "Follow logs as they grow and tell what happens as it happens.",
+    ),
     "wait": (
         "loopdetect.cli.cmd_wait",
         "wait",

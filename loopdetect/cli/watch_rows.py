@@ -32,6 +32,7 @@ DISPENSABLE: Final = ("server", "bar", "restarts", "since", "phase")
 BAR: Final = 8
 LONGEST_SOURCE: Final = 34
 LEAST_CAUSE: Final = 24
+LONGEST_CAUSE: Final = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ def cells(row: Row, prefix: str = "") -> Cells:
 
 def table(rows: Sequence[Row]) -> list[Cells]:
     """Return all rows, the worst first; the folder that all share is left out of their names."""
-    prefix = _shared_folder([row.report.source for row in rows])
+    prefix = shared_folder([row.report.source for row in rows])
     ranked = sorted(rows, key=lambda row: (ORDER.index(row.report.verdict.state),))
     return [cells(row, prefix) for row in ranked]
 
@@ -81,12 +82,14 @@ def fitted(found: Sequence[Cells], width: int | None) -> dict[str, int]:
         name: max([columns(name), *(columns(row.texts[name]) for row in found)]) for name in names
     }
     sizes["source"] = min(sizes["source"], LONGEST_SOURCE)
+    if "last cause" in sizes:
+        sizes["last cause"] = min(sizes["last cause"], LONGEST_CAUSE)
     if width is None:
         return sizes
     for gone in (None, *DISPENSABLE):
         sizes.pop(gone or "", None)
         others = sum(size + 2 for name, size in sizes.items() if name != "last cause")
-        if others + LEAST_CAUSE <= width or "last cause" not in sizes and others <= width:
+        if others + LEAST_CAUSE <= width or ("last cause" not in sizes and others <= width):
             break
     if "last cause" in sizes:
         sizes["last cause"] = max(min(sizes["last cause"], width - others), 8)
@@ -149,10 +152,10 @@ def _cause(report: Report) -> str:
     return f"{visible(cause.reason)}: {visible(cause.text)}" if cause else NONE
 
 
-def _shared_folder(names: Sequence[str]) -> str:
-    paths = [name for name in names if name != "-"]
-    if len(paths) < 2:
+def shared_folder(names: Sequence[str]) -> str:
+    """Return the beginning of all names that is their common folder, with its separator."""
+    folders = [os.path.dirname(name) for name in names if name != "-"]
+    if len(folders) < 2 or len({os.path.isabs(folder) for folder in folders}) > 1:
         return ""
-    folder = os.path.commonpath([os.path.dirname(os.path.abspath(path)) for path in paths])
-    whole = folder.rstrip(os.sep) + os.sep
-    return whole if all(path.startswith(whole) for path in paths) else ""
+    folder = os.path.commonpath(folders) if all(folders) else ""
+    return folder.rstrip(os.sep) + os.sep if folder else ""

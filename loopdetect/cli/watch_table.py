@@ -8,11 +8,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from loopdetect.cli.watch_output import DETAIL
-from loopdetect.cli.watch_rows import lines, table, tally
+from loopdetect.cli.watch_rows import lines, shared_folder, table, tally
 from loopdetect.follow.happened import Happened, What
-from loopdetect.follow.lines import text_line
+from loopdetect.follow.lines import source_of, text_line
 from loopdetect.metrics.board import Board
 from loopdetect.model import State
+from loopdetect.render.width import columns
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -101,8 +102,10 @@ class LiveTable:
             text.append("Nothing is followed yet.\n", style="dim")
         if self._events:
             text.append("\n")
+        prefix = shared_folder([row.report.source for row in self._board.rows()])
+        widest = max((columns(source_of(event, prefix)) for event in self._events), default=0)
         for event in self._events:
-            line = text_line(event, width=width - 1)
+            line = text_line(event, width=width - 1, prefix=prefix, source_width=widest)
             text.append(line + "\n", style="red" if event.what is What.CRASH_LOOP else "dim")
         text.right_crop(1)
         return text

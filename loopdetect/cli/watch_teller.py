@@ -110,9 +110,7 @@ class Teller:
         }
         if place is None:
             return Saved(None, b"", memories) if memories else None
-        mark = Mark(
-            place.device, place.inode, place.offset, place.head, place.tail, place.modified
-        )
+        mark = Mark(place.device, place.inode, place.offset, place.head, place.tail, place.modified)
         state = place.state if place.made_by == __version__ else b""
         return Saved(mark, state, memories)
 

@@ -22,12 +22,17 @@ MAX_LINES: Final = 4000
 MAX_FOREIGN: Final = 200
 MAX_CONTINUATION: Final = 60
 _EXCEPTION: Final = re.compile(
-    r"(?:[A-Za-z_]\w*\.|<\w+>\.)*(?P<type>[A-Z]\w*[a-z]\w*)(?:\([\w.]*\))?(?:: ?(?P<text>.*)|$)", re.DOTALL
+    r"(?:[A-Za-z_]\w*\.|<\w+>\.)*(?P<type>[A-Z]\w*[a-z]\w*)(?:\([\w.]*\))?(?:: ?(?P<text>.*)|$)",
+    re.DOTALL,
 )
 _GROUP_MARGIN: Final = re.compile(r"(?: *[|+](?:-[-+ \d]*)? ?)+")
 _BOX: Final = "╭│╰╮╯┌└├"
-_MAIN: Final = re.compile(r' +File "(?:<frozen runpy>", line \d+, in _run|(?!<string>)[^"]*", line \d+, in <module>)')
-_PANIC: Final = re.compile(r"thread '[^']*'(?: \(\d+\))? panicked at (?P<where>[^'\"\n]*:\d+:\d+):$")
+_MAIN: Final = re.compile(
+    r' +File "(?:<frozen runpy>", line \d+, in _run|(?!<string>)[^"]*", line \d+, in <module>)'
+)
+_PANIC: Final = re.compile(
+    r"thread '[^']*'(?: \(\d+\))? panicked at (?P<where>[^'\"\n]*:\d+:\d+):$"
+)
 
 
 @dataclass(slots=True)
@@ -59,9 +64,24 @@ class Block:
     `bare` tells whether its lines come without the logger's prefix; None until the second line.
     """
 
-    __slots__ = ("_at", "_chained", "_first_frame", "_foreign", "_lines", "bare", "chain", "excused", "first_line", "main", "panic", "source")
+    __slots__ = (
+        "_at",
+        "_chained",
+        "_first_frame",
+        "_foreign",
+        "_lines",
+        "bare",
+        "chain",
+        "excused",
+        "first_line",
+        "main",
+        "panic",
+        "source",
+    )
 
-    def __init__(self, line: int, source: str, *, bare: bool | None, excused: bool, panic: bool = False) -> None:
+    def __init__(
+        self, line: int, source: str, *, bare: bool | None, excused: bool, panic: bool = False
+    ) -> None:
         self.first_line = line
         self.source = source
         self.bare = bare

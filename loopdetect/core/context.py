@@ -42,10 +42,13 @@ class Contexts:
             self._before.pop(oldest)
             self._after.pop(oldest, None)
             self._open.discard(oldest)
-        earlier, later = before, ()
+        earlier: tuple[str, ...] = before
+        later: tuple[str, ...] = ()
         if current != line:
             start = failure.text[:HEAD]
-            place = next((i for i in range(len(before) - 1, -1, -1) if start in before[i]), len(before))
+            place = next(
+                (i for i in range(len(before) - 1, -1, -1) if start in before[i]), len(before)
+            )
             earlier, later = before[:place], (*before[place + 1 :], text)
         self._before[line] = tuple(t[:WIDTH] for t in earlier[-AROUND:])
         self._after[line] = [t[:WIDTH] for t in later[:AROUND]]

@@ -15,17 +15,18 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from loopdetect.core.block import CHAINS, HEADER, PANIC
 from loopdetect.core.context import NEAR, Contexts
 from loopdetect.core.envelope import ANSI, Enveloped, host_of, peel
+from loopdetect.core.line import Line
 from loopdetect.core.lines import CUT_MARK, MAX_SEGMENT, Cutter
-from loopdetect.core.programs import block_program, program_of, several_programs
 from loopdetect.core.newest_first import MAX_TURNED, is_newest_first, renumbered, turned
 from loopdetect.core.prefilter import Prefilter, make_prefilter
+from loopdetect.core.programs import block_program, program_of, several_programs
 from loopdetect.core.recognise import IdentifyRules
-from loopdetect.core.stream import Line, Stream
-from loopdetect.core.block import CHAINS, HEADER, PANIC
-from loopdetect.core.transcode import is_json_envelope, transcode
 from loopdetect.core.snapshots import with_snapshots
+from loopdetect.core.stream import Stream
+from loopdetect.core.transcode import is_json_envelope, transcode
 from loopdetect.core.transcript import Finding, Transcript, looks_like_transcript
 from loopdetect.core.verdict import report_of
 from loopdetect.model import Kind, Policy, Report, Shared
@@ -108,7 +109,9 @@ class Detector:
             if rest:
                 self._region(rest)
             if self._transcript is not None:
-                stream = Stream(None, self._library, self._search.identify, self._forced, self._contexts)
+                stream = Stream(
+                    None, self._library, self._search.identify, self._forced, self._contexts
+                )
                 self._streams[None] = stream
                 self._finding = self._transcript.play(stream)
             for stream in self._ordered():
@@ -201,7 +204,12 @@ class Detector:
         return self._prefilter.offsets(region)
 
     def _sequential(self) -> bool:
-        return not self._streams or self._part_hit or self._contexts.waiting or any(stream.collecting for stream in self._streams.values())
+        return (
+            not self._streams
+            or self._part_hit
+            or self._contexts.waiting
+            or any(stream.collecting for stream in self._streams.values())
+        )
 
     def _search_changed(self) -> bool:
         """Choose the literals to search for; True when the choice is a new one."""
@@ -241,7 +249,9 @@ class Detector:
                 hit, self._part_hit = hit or self._part_hit, False
         else:
             outer = peel(ANSI.sub("", head.decode("utf-8", "replace")), self._names)
-            enveloped = Enveloped(text, outer.stamp, outer.stream, outer.process, outer.pid, outer.level, outer.kinds)
+            enveloped = Enveloped(
+                text, outer.stamp, outer.stream, outer.process, outer.pid, outer.level, outer.kinds
+            )
         enveloped = self._with_stream(enveloped, region, start)
         number = self._line
         if self._contexts.waiting:
@@ -255,7 +265,9 @@ class Detector:
         stream.take(Line(number, enveloped, hit, look_back, told))
         opened = stream.machine.open
         if known and opened is not None and opened.failures and stream.failures != before:
-            self._contexts.want(opened.failures[-1], number, self._lines_before(region, start), enveloped.text)
+            self._contexts.want(
+                opened.failures[-1], number, self._lines_before(region, start), enveloped.text
+            )
 
     def _head_of(self, region: bytes, start: int) -> bytes | None:
         """Return the start of the physical line when the segment does not begin it."""
@@ -286,7 +298,14 @@ class Detector:
                 name = block_program(self._before(region, start).decode("utf-8", "replace"))
         elif enveloped.stream is None and self._streams:
             word = enveloped.text.split(" ", 1)[0]
-            name = next((n for n in self._streams if n and (word == n or word.endswith((f"_{n}", f"-{n}")))), None)
+            name = next(
+                (
+                    n
+                    for n in self._streams
+                    if n and (word == n or word.endswith((f"_{n}", f"-{n}")))
+                ),
+                None,
+            )
         return replace(enveloped, stream=name) if name is not None else enveloped
 
     def _stream_for(self, enveloped: Enveloped) -> Stream | None:
@@ -299,7 +318,9 @@ class Detector:
         if stream is None:
             if len(self._streams) >= MAX_STREAMS:
                 return None
-            stream = Stream(name, self._library, self._search.identify, self._forced, self._contexts)
+            stream = Stream(
+                name, self._library, self._search.identify, self._forced, self._contexts
+            )
             self._streams[name] = stream
         return stream
 
@@ -309,8 +330,15 @@ class Detector:
         return (self._tail + region[:start])[-LOOKBACK:]
 
     def _lines_before(self, region: bytes, start: int) -> tuple[str, ...]:
-        lines = [line for line in self._before(region, start).replace(b"\r", b"\n").split(b"\n") if line.strip()]
-        return tuple(peel(ANSI.sub("", line.decode("utf-8", "replace")), self._names).text for line in lines[-NEAR:])
+        lines = [
+            line
+            for line in self._before(region, start).replace(b"\r", b"\n").split(b"\n")
+            if line.strip()
+        ]
+        return tuple(
+            peel(ANSI.sub("", line.decode("utf-8", "replace")), self._names).text
+            for line in lines[-NEAR:]
+        )
 
     def _time_before(self, region: bytes, start: int, stream: Stream) -> float | None:
         """Return when the line before was written; the end of a run that printed no end."""
@@ -332,7 +360,9 @@ class Detector:
         lines = self._line - (1 if self._ends_with_newline() else 0)
         if self._cutter.total == 0 and not self._streams:
             lines = 0
-        streams = self._ordered() or [Stream(None, self._library, self._search.identify, self._forced, self._contexts)]
+        streams = self._ordered() or [
+            Stream(None, self._library, self._search.identify, self._forced, self._contexts)
+        ]
         told = [s for s in streams if s.profile is not None or s.supervised]
         named = [s for s in told if s.name is not None]
         if named and len(told) > len(named):
@@ -369,7 +399,9 @@ class Detector:
 
     def _last_times(self) -> dict[str | None, float]:
         """Return when the last line of each stream was written."""
-        times: dict[str | None, float] = {s.name: s.last_time for s in self._streams.values() if s.last_time is not None}
+        times: dict[str | None, float] = {
+            s.name: s.last_time for s in self._streams.values() if s.last_time is not None
+        }
         for raw in self._tail.split(b"\n"):
             line = peel(ANSI.sub("", raw.decode("utf-8", "replace")), self._names)
             stream = self._streams.get(line.stream)
@@ -394,7 +426,11 @@ def _end(region: bytes, start: int, returns: bool) -> int:
 def _is_part(line: bytes) -> bool:
     """True for a line of a container runtime's log that goes on in the next one."""
     fields = line[:80].split(b" ", 3)
-    return len(fields) == 4 and fields[1] in (b"stdout", b"stderr") and fields[2].split(b":", 1)[0] == b"P"
+    return (
+        len(fields) == 4
+        and fields[1] in (b"stdout", b"stderr")
+        and fields[2].split(b":", 1)[0] == b"P"
+    )
 
 
 def _service_names(sample: bytes) -> frozenset[str]:

@@ -42,7 +42,10 @@ _ENVELOPES: Final = tuple(
     for name, pattern in (
         ("cri", rf"(?P<time>{_TIME}{_ZONE}) (?:stdout|stderr) [FP](?::\w+)* ?(?P<text>.*)"),
         ("kubectl", r"\[pod/(?P<stream>[\w.-]+/[\w.-]+)\] ?(?P<text>.*)"),
-        ("pm2-daemon", r"(?:(?P<time>\d{4}-\d\d-\d\d-\d\d:\d\d:\d\d) )?(?P<stream>PM2) +\| ?(?P<text>.*)"),
+        (
+            "pm2-daemon",
+            r"(?:(?P<time>\d{4}-\d\d-\d\d-\d\d:\d\d:\d\d) )?(?P<stream>PM2) +\| ?(?P<text>.*)",
+        ),
         (
             "pm2",
             r"(?:(?P<time>\d{4}-\d\d-\d\d[T-]\d\d:\d\d:\d\d)(?:[^ ]*:)? )?\d{1,3}\|(?P<stream>[\w.-]+) +\| ?(?P<text>.*)",
@@ -57,7 +60,7 @@ _ENVELOPES: Final = tuple(
         ),
         (
             "journal-iso",
-            rf"(?P<time>\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?[+-]\d\d:?\d\d) "
+            r"(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?[+-]\d\d:?\d\d) "
             r"(?P<host>[\w.-]+) (?P<process>[^\s\[\]:]+)(?:\[(?P<pid>\d+)\])?: ?(?P<text>.*)",
         ),
         (
@@ -75,11 +78,14 @@ _ENVELOPES: Final = tuple(
         ),
         (
             "supervisord",
-            rf"(?P<time>\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d,\d{{3}}) (?P<level>CRIT|ERRO|WARN|INFO|DEBG|TRAC|BLAT) (?P<text>.*)",
+            r"(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}) (?P<level>CRIT|ERRO|WARN|INFO|DEBG|TRAC|BLAT) (?P<text>.*)",
         ),
         ("svlogd", r"(?P<time>\d{4}-\d\d-\d\d_\d\d:\d\d:\d\d\.\d{5}):? (?P<text>.*)"),
-        ("stamp-nano", rf"(?P<time>\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{{7,9}}{_ZONE}) ?(?P<text>.*)"),
-        ("stamp-bracket", rf"\[(?P<time>\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)\] ?(?P<text>.*)"),
+        (
+            "stamp-nano",
+            rf"(?P<time>\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{{7,9}}{_ZONE}) ?(?P<text>.*)",
+        ),
+        ("stamp-bracket", r"\[(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)\] ?(?P<text>.*)"),
         (
             "stamp-iso",
             rf"(?P<time>\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)) (?! *(?:{_LEVELS})\b(?!:))(?P<text>.*)",
@@ -104,7 +110,15 @@ _STERN: Final = re.compile(
 )
 _NUMBERED: Final = re.compile(r"[-_]\d+\Z")
 _QUICK: Final = re.compile(r"[\[({A-Za-z0-9 ]")
-_JSON_TIMES: Final = ("time", "timestamp", "ts", "asctime", "@timestamp", "__REALTIME_TIMESTAMP", "date")
+_JSON_TIMES: Final = (
+    "time",
+    "timestamp",
+    "ts",
+    "asctime",
+    "@timestamp",
+    "__REALTIME_TIMESTAMP",
+    "date",
+)
 _JSON_TEXTS: Final = ("log", "message", "MESSAGE", "msg", "textPayload", "event")
 _JSON_LEVELS: Final = ("level", "levelname", "severity", "lvl")
 
@@ -130,7 +144,9 @@ def _peel_once(line: Enveloped, services: frozenset[str]) -> Enveloped | None:
         if name in line.kinds:
             continue
         match = pattern.match(text)
-        if match and (name != "compose" or match["stream"] in services or _NUMBERED.search(match["stream"])):
+        if match and (
+            name != "compose" or match["stream"] in services or _NUMBERED.search(match["stream"])
+        ):
             groups = match.groupdict()
             if groups.get("host") and f"host:{groups['host']}" in services:
                 groups["stream"] = groups["host"]
@@ -213,7 +229,9 @@ def _json_time(value: object) -> Stamp | None:
     return parse(value) if isinstance(value, str) else None
 
 
-_HOSTS: Final = re.compile(rf"(?:{_SYSLOG}|{_TIME}{_ZONE}) (?P<host>[\w.-]+) [^\s\[\]:]+(?:\[\d+\])?: ")
+_HOSTS: Final = re.compile(
+    rf"(?:{_SYSLOG}|{_TIME}{_ZONE}) (?P<host>[\w.-]+) [^\s\[\]:]+(?:\[\d+\])?: "
+)
 
 
 def host_of(text: str) -> str | None:

@@ -64,7 +64,7 @@ class Facts:
 
     `rose`: health was seen down since this run began; `fresh`: the run began after the call;
     `quiet`: nothing in the log has advanced for a while; `grown`: the log grew since the call;
-    `before`: the log holds bad ends.
+    `before`: the log holds bad ends; `lasting`: health has been up for a while.
     """
 
     log: Log
@@ -76,6 +76,7 @@ class Facts:
     quiet: bool = False
     grown: bool = True
     before: bool = False
+    lasting: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,7 @@ class FusionRule:
     quiet: bool | None = None
     grown: bool | None = None
     before: bool | None = None
+    lasting: bool | None = None
 
     def fits(self, facts: Facts) -> bool:
         """True when the rule speaks of these facts."""
@@ -122,6 +124,7 @@ class FusionRule:
             (self.quiet, facts.quiet),
             (self.grown, facts.grown),
             (self.before, facts.before),
+            (self.lasting, facts.lasting),
         )
         return all(not wanted or value in wanted for wanted, value in sets) and all(
             wanted is None or value is wanted for wanted, value in flags
@@ -235,9 +238,9 @@ RULES: Final[tuple[FusionRule, ...]] = (
         health=_UP, rose=True,
     ),
     FusionRule(
-        "up-in-silence", State.READY, _L, (_HEALTH,),
-        "the health check succeeds and the log tells nothing else",
-        log=frozenset({Log.SILENT}), health=_UP,
+        "up-in-silence", State.READY, _S, (_HEALTH,),
+        "the health check keeps succeeding and the log, of an unknown server, tells nothing else",
+        log=frozenset({Log.SILENT}), health=_UP, lasting=True,
     ),
     FusionRule(
         "up-and-standing-still", State.READY, _S, (_HEALTH,),

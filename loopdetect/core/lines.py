@@ -68,7 +68,11 @@ class Cutter:
         return max(newline, data.rfind(b"\r", 0, end) + 1)
 
     def _after_dropped(self, data: bytes) -> bytes:
-        ends = [at for at in (data.find(b"\n"), data.find(b"\r") if not self.only_newlines else -1) if at >= 0]
+        ends = [
+            at
+            for at in (data.find(b"\n"), data.find(b"\r") if not self.only_newlines else -1)
+            if at >= 0
+        ]
         if not ends:
             return b""
         self._dropping = False

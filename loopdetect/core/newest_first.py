@@ -13,7 +13,9 @@ from loopdetect.model import Cause, Evidence, Report, Run
 MAX_TURNED: Final = 64 * 1024 * 1024
 ENOUGH: Final = 4
 NOTE: Final = "The log is newest line first; it was read from its end."
-_DATED: Final = re.compile(r"\d{4}[-/]\d\d[-/]\d\d|\d\d-\d\d \d\d:|\d\d/\d\d/\d{4}|[A-Z][a-z]{2} [ \d]\d \d\d:")
+_DATED: Final = re.compile(
+    r"\d{4}[-/]\d\d[-/]\d\d|\d\d-\d\d \d\d:|\d\d/\d\d/\d{4}|[A-Z][a-z]{2} [ \d]\d \d\d:"
+)
 
 
 def is_newest_first(sample: bytes) -> bool:
@@ -59,7 +61,10 @@ def renumbered(report: Report) -> Report:
             last_line=at(run.first_line),
             cause=cause_at(run.cause),
             phases=tuple(replace(span, line=at(span.line)) for span in run.phases),
-            progress=tuple(replace(p, first_line=at(p.last_line), last_line=at(p.first_line)) for p in run.progress),
+            progress=tuple(
+                replace(p, first_line=at(p.last_line), last_line=at(p.first_line))
+                for p in run.progress
+            ),
         )
 
     verdict = report.verdict

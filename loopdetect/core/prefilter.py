@@ -84,4 +84,6 @@ def make_finder(literals: list[str]) -> Callable[[str], Collection[int]]:
     except ImportError:
         return lambda text: [place for place, literal in enumerate(literals) if literal in text]
     automaton = ahocorasick_rs.AhoCorasick(literals)
-    return lambda text: {found[0] for found in automaton.find_matches_as_indexes(text, overlapping=True)}
+    return lambda text: {
+        found[0] for found in automaton.find_matches_as_indexes(text, overlapping=True)
+    }

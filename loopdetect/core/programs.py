@@ -12,8 +12,19 @@ _PROGRAM: Final = re.compile(
     r"|App \[(?P<app>[^:\]]{1,80}):\d+\]"
     r"|Stopping app:(?P<stopping>[\w.-]{1,80}) id:"
 )
-_LITERALS: Final = ("spawned: '", " output:", "App [", "exited: ", "gave up: ", "success: ", "stopped: ", "Stopping app:")
-_BLOCK: Final = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} [A-Z]{4} (?:'(?P<block>[^']{1,80})' std(?:out|err) output:)?")
+_LITERALS: Final = (
+    "spawned: '",
+    " output:",
+    "App [",
+    "exited: ",
+    "gave up: ",
+    "success: ",
+    "stopped: ",
+    "Stopping app:",
+)
+_BLOCK: Final = re.compile(
+    r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} [A-Z]{4} (?:'(?P<block>[^']{1,80})' std(?:out|err) output:)?"
+)
 
 
 def program_of(text: str) -> str | None:
@@ -27,7 +38,9 @@ def program_of(text: str) -> str | None:
 def several_programs(sample: str) -> bool:
     """True when the supervisor whose words are in `sample` watches more than one program."""
     names = {
-        name for line in sample.splitlines() if (name := program_of(line)) is not None and _is_supervisor(line)
+        name
+        for line in sample.splitlines()
+        if (name := program_of(line)) is not None and _is_supervisor(line)
     }
     return len(names) > 1
 
@@ -43,4 +56,9 @@ def block_program(before: str) -> str | None:
 
 
 def _is_supervisor(line: str) -> bool:
-    return "App [" in line or "Stopping app:" in line or _BLOCK.match(line) is not None or "spawned: '" in line
+    return (
+        "App [" in line
+        or "Stopping app:" in line
+        or _BLOCK.match(line) is not None
+        or "spawned: '" in line
+    )

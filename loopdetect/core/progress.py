@@ -18,7 +18,9 @@ _TQDM: Final = re.compile(
 _COUNT: Final = re.compile(
     rf"(?P<label>[^\r\n|%]{{1,200}}?): (?P<done>{_NUMBER})[a-z]{{2,9}} \[(?P<elapsed>{_CLOCK}), *[\d.?]+[^\]\r\n]{{0,24}}\]"
 )
-_PERCENT: Final = re.compile(r"(?P<label>[A-Z][\w /-]{3,80}): +(?P<pct>\d{1,3})% \((?P<done>\d+)/(?P<total>\d+)\)")
+_PERCENT: Final = re.compile(
+    r"(?P<label>[A-Z][\w /-]{3,80}): +(?P<pct>\d{1,3})% \((?P<done>\d+)/(?P<total>\d+)\)"
+)
 _NUMBERED: Final = re.compile(
     r"(?P<label>Download|Convert|Downloading|Converting): \[(?P<done>\d+)/(?P<total>\d+)\] -- (?:ETA|Took): (?P<elapsed>[\d:.]+)"
 )

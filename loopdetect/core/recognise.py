@@ -29,7 +29,9 @@ class IdentifyRules(Shared):
             if rule.kind is Kind.IDENTIFY
         ]
         self.literals = tuple(text for _, rule in self.rules for text in rule.literals)
-        self.proofs = tuple(text for _, rule in self.rules if rule.rule.weight >= PROOF for text in rule.literals)
+        self.proofs = tuple(
+            text for _, rule in self.rules if rule.rule.weight >= PROOF for text in rule.literals
+        )
         places: dict[str, list[int]] = {}
         for place, (_, rule) in enumerate(self.rules):
             for literal in rule.literals:
@@ -40,7 +42,10 @@ class IdentifyRules(Shared):
     def possible(self, text: str) -> list[tuple[str, CompiledRule]]:
         """Return the rules of which a literal is in `text`."""
         found = self._search(text)
-        return [self.rules[p] for p in sorted({p for literal in found for p in self._by_literal[literal]})]
+        return [
+            self.rules[p]
+            for p in sorted({p for literal in found for p in self._by_literal[literal]})
+        ]
 
 
 @dataclass(slots=True)
@@ -56,7 +61,9 @@ class Recogniser:
         for name, compiled in rules.possible(text):
             rule = compiled.rule
             known = rule.id in self._seen
-            if known and (name in self.versions or rule.pattern is None or "(?P<version>" not in rule.pattern):
+            if known and (
+                name in self.versions or rule.pattern is None or "(?P<version>" not in rule.pattern
+            ):
                 continue
             match = compiled.match(text, None)
             if match is None:

@@ -122,7 +122,9 @@ class Prefixes(Shared):
     __slots__ = ("_patterns",)
 
     def __init__(self, profiles: Sequence[Profile]) -> None:
-        self._patterns = [re.compile(prefix.pattern) for profile in profiles for prefix in profile.prefixes]
+        self._patterns = [
+            re.compile(prefix.pattern) for profile in profiles for prefix in profile.prefixes
+        ]
 
     def strip(self, text: str) -> Message:
         """Take up to three prefixes off; the first time, process and level that show win."""

@@ -32,7 +32,9 @@ def with_snapshots(report: Report, finding: Finding) -> Report:
         notes = (*notes, DOUBT)
     elif finding.did_not_grow and verdict.state in (State.LOADING, State.UNKNOWN):
         verdict = replace(
-            verdict, state=State.LOADING, summary=f"{verdict.summary} The log's size does not change: it did not grow."
+            verdict,
+            state=State.LOADING,
+            summary=f"{verdict.summary} The log's size does not change: it did not grow.",
         )
     if len(finding.falls) >= 2 and verdict.state in (State.LOADING, State.STALLED, State.UNKNOWN):
         verdict = replace(
@@ -42,7 +44,10 @@ def with_snapshots(report: Report, finding: Finding) -> Report:
             summary=f"The same bar fell back {len(finding.falls)} times and nothing later was ever reached: "
             "the start-up begins again and again.",
             restarts=max(verdict.restarts or 0, len(finding.falls)),
-            evidence=(*verdict.evidence, *(Evidence(line, "bar-fell-back", "") for line in finding.falls[:12])),
+            evidence=(
+                *verdict.evidence,
+                *(Evidence(line, "bar-fell-back", "") for line in finding.falls[:12]),
+            ),
             phase=Phase.LOAD_WEIGHTS if verdict.phase is Phase.UNKNOWN else verdict.phase,
         )
     if verdict.ready_seen is None:

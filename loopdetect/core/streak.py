@@ -8,7 +8,8 @@ from statistics import median
 from typing import Final
 
 from loopdetect.core.fingerprint import fingerprint
-from loopdetect.core.run import Machine, OpenRun
+from loopdetect.core.open_run import OpenRun
+from loopdetect.core.run import Machine
 from loopdetect.model import PHASE_RANK, Outcome, Policy
 from loopdetect.profiles import Library
 
@@ -54,7 +55,9 @@ def stable_after(runs: list[OpenRun], policy: Policy) -> float:
         return policy.stable_after
     waits = [w for w in (ready_after(r) for r in runs) if w is not None]
     if not waits:
-        return policy.stable_if_never_ready if not any(r.ready for r in runs) else policy.stable_floor
+        return (
+            policy.stable_if_never_ready if not any(r.ready for r in runs) else policy.stable_floor
+        )
     return min(max(2 * median(waits), policy.stable_floor), policy.stable_ceiling)
 
 
@@ -104,7 +107,9 @@ def is_loop(streak: Streak, machine: Machine, library: Library, policy: Policy) 
         if mark is not None:
             known[mark] += 1
             reason = library.reasons.get(run.cause.reason) if run.cause else None
-            needed = policy.loop_after_transient if reason and reason.transient else policy.loop_after
+            needed = (
+                policy.loop_after_transient if reason and reason.transient else policy.loop_after
+            )
             if known[mark] >= needed:
                 return True
     return len(bad) >= policy.loop_after_mixed

@@ -3,42 +3,47 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
 from typing import Final
 
+from loopdetect.core.block import HEADER, PANIC, Block, opens_panic
 from loopdetect.core.context import NEAR, Contexts
 from loopdetect.core.envelope import Enveloped
-from loopdetect.core.event import Event, Failure
+from loopdetect.core.event import Event
+from loopdetect.core.judging import Judgement, failure_of, judge
+from loopdetect.core.line import (
+    TEXT_SHOWN,
+    Line,
+    excuse,
+    last_words,
+    own_time,
+    prefixed,
+    source,
+    uptime,
+    writer,
+)
 from loopdetect.core.progress import find_bar, leading_dots
 from loopdetect.core.recognise import PROOF, IdentifyRules, Recogniser
 from loopdetect.core.rules import Chain, Match, Message
 from loopdetect.core.run import Machine
 from loopdetect.core.timestamp import Clock, Stamp, parse
-from loopdetect.core.block import HEADER, PANIC, Block, Raised, opens_panic
-from loopdetect.model import Kind, Shared
+from loopdetect.model import Kind
 from loopdetect.profiles import ALWAYS, Library
 
 MAX_HELD: Final = 4000
-TEXT_SHOWN: Final = 1000
-COMPLAINT: Final = re.compile(
-    r"(?i)\b(?:error|fail(?:ed|ure)|fatal|cannot|can't|could not|unable|invalid|unknown|not found|no such|denied|refused|"
-    r"mismatch|corrupt\w*|missing|panic|abort\w*|exception|unsupported|out of memory)\b"
-)
 _GUEST_KINDS: Final = frozenset(
-    {Kind.HARMLESS, Kind.REQUEST_ERROR, Kind.FAILURE, Kind.CASCADE, Kind.PHASE, Kind.PROGRESS, Kind.HEARTBEAT}
+    {
+        Kind.HARMLESS,
+        Kind.REQUEST_ERROR,
+        Kind.FAILURE,
+        Kind.CASCADE,
+        Kind.PHASE,
+        Kind.PROGRESS,
+        Kind.HEARTBEAT,
+    }
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Line(Shared):
-    """One segment of text as it reaches a stream: physical line number, envelope off."""
-
-    number: int
-    enveloped: Enveloped
-    hit: bool
-    time_before: Callable[[], float | None] | None = None
-    lines_before: Callable[[], tuple[str, ...]] | None = None
 
 
 class Stream:
@@ -121,7 +126,11 @@ class Stream:
             if len(self._held) > MAX_HELD:
                 self.decide()
             return
-        if line.hit and self._forced is None and (self._hosts or self.profile not in self.recogniser.versions):
+        if (
+            line.hit
+            and self._forced is None
+            and (self._hosts or self.profile not in self.recogniser.versions)
+        ):
             self._look(line)
         self._understand(line)
 
@@ -169,16 +178,22 @@ class Stream:
         self._guests = self.recogniser.guests(name) if name and self._hosts else ()
         if profile is not None and profile.main_process:
             self.machine.main_process = re.compile(profile.main_process)
-        names = ([name] if name else []) + [g for g in self._guests] + list(ALWAYS)
+        names = ([name] if name else []) + list(self._guests) + list(ALWAYS)
         self._chain = Chain(self._library, [n for n in names if n in self._library.profiles])
         held, self._held = self._held, []
         before: tuple[str, ...] = ()
         for line in held:
             self._contexts.after(line.number, line.enveloped.text)
             count = self.failures
-            self._understand(replace(line, lines_before=lambda known=before: known))
-            if self.failures != count and self.machine.open is not None and self.machine.open.failures:
-                self._contexts.want(self.machine.open.failures[-1], line.number, before, line.enveloped.text)
+            self._understand(replace(line, lines_before=partial(tuple, before)))
+            if (
+                self.failures != count
+                and self.machine.open is not None
+                and self.machine.open.failures
+            ):
+                self._contexts.want(
+                    self.machine.open.failures[-1], line.number, before, line.enveloped.text
+                )
             if line.enveloped.text.strip():
                 before = (*before, line.enveloped.text)[-NEAR:]
 
@@ -202,7 +217,7 @@ class Stream:
             return self.clock.seconds(stamp)
         if self.clock.frame is None and message.uptime:
             self.uptime_clock = True
-            return _uptime(message.uptime)
+            return uptime(message.uptime)
         return None
 
     def peek_time(self, enveloped: Enveloped) -> float | None:
@@ -215,7 +230,9 @@ class Stream:
     def _understand(self, line: Line) -> None:
         text = line.enveloped.text
         if text.startswith("^C"):
-            self._fold(line, Message("^C", None, None, None, None, None), self.last_time, Kind.STOP, None)
+            self._fold(
+                line, Message("^C", None, None, None, None, None), self.last_time, Kind.STOP, None
+            )
             text = text[2:]
             if not text:
                 return
@@ -263,30 +280,14 @@ class Stream:
     def _speak(self, line: Line, message: Message, time: float | None, match: Match) -> None:
         rule = match.rule
         if rule.kind in (Kind.HARMLESS, Kind.REQUEST_ERROR):
-            self._excused[_writer(line, message)] = (line.number, _excuse(rule.kind, line, message))
+            self._excused[writer(line, message)] = (line.number, excuse(rule.kind, line, message))
             return
         failure = None
         if rule.kind is Kind.FAILURE:
-            failure = self._failure(line.number, message.text, match)
+            failure = failure_of(line.number, message.text, match)
         # A bar's label without a bar that can be read still tells the phase.
         kind = Kind.PHASE if rule.kind is Kind.PROGRESS else rule.kind
         self._fold(line, message, time, kind, match, phase=rule.phase, failure=failure)
-
-    def _failure(self, number: int, text: str, match: Match) -> Failure:
-        rule = match.rule
-        reason = rule.reason or "unknown"
-        return Failure(
-            number,
-            text.strip()[:TEXT_SHOWN],
-            reason,
-            fatal=rule.fatal,
-            weak=rule.weak,
-            outside=rule.outside,
-            cancels_ready=rule.cancels_ready,
-            phase=rule.phase,
-            while_serving=rule.while_serving,
-            hint=rule.hint,
-        )
 
     def _fold(
         self,
@@ -303,14 +304,14 @@ class Stream:
                 line=line.number,
                 text=line.enveloped.text[:TEXT_SHOWN],
                 time=time,
-                own=_own(message),
-                uptime=_uptime(message.uptime),
+                own=own_time(message),
+                uptime=uptime(message.uptime),
                 process=message.process or line.enveloped.process,
                 pid=message.pid or line.enveloped.pid,
                 rule=match.rule if match else None,
                 fields=match.fields if match else {},
                 last_time=line.time_before() if kind is Kind.START and line.time_before else None,
-                words=_last_words(line) if kind is Kind.EXIT and self.machine.anonymous else None,
+                words=last_words(line) if kind is Kind.EXIT and self.machine.anonymous else None,
                 **extra,  # type: ignore[arg-type]
             )
         )
@@ -319,10 +320,13 @@ class Stream:
 
     def _open_block(self, line: Line, message: Message, time: float | None) -> None:
         assert self._chain is not None
-        key = _writer(line, message)
+        key = writer(line, message)
         before, _, _ = message.text.partition(HEADER)
         heading, prefix = self._excused.get(key, (-9, None))
-        excused = line.number - heading <= 1 and prefix in (None, _excuse(Kind.HARMLESS, line, message))
+        excused = line.number - heading <= 1 and prefix in (
+            None,
+            excuse(Kind.HARMLESS, line, message),
+        )
         panic = HEADER not in message.text
         if before.strip() and not panic:
             match = self._chain.match(message.text, message.level)
@@ -333,19 +337,21 @@ class Stream:
         if key in self._blocks:
             self._close_block(key)
         # A message that ends in the header may be followed by lines with its prefix or without.
-        bare = None if _prefixed(message) else True
-        self._blocks[key] = Block(line.number, _source(line), bare=bare, excused=excused, panic=panic)
+        bare = None if prefixed(message) else True
+        self._blocks[key] = Block(
+            line.number, source(line), bare=bare, excused=excused, panic=panic
+        )
 
     def _offer_to_blocks(self, line: Line, message: Message) -> bool:
         """Give a line to the traceback that it belongs to; True when that is all it says."""
-        key, source = _writer(line, message), _source(line)
-        prefixed = _prefixed(message)
+        key, origin = writer(line, message), source(line)
+        has_prefix = prefixed(message)
         for other, block in reversed(list(self._blocks.items())):
-            if prefixed:
+            if has_prefix:
                 mine = other == key and block.bare is not True
-                ends = block.source == source and block.bare is True and block.raised
+                ends = block.source == origin and block.bare is True and block.raised
             else:
-                mine = block.source == source and block.bare is not False
+                mine = block.source == origin and block.bare is not False
                 ends = False
             if ends:
                 self._close_block(other)
@@ -354,9 +360,9 @@ class Stream:
                 if not block.passes():
                     self._close_block(other)
                 continue
-            block.bare = not prefixed
+            block.bare = not has_prefix
             heading = message.text.partition(HEADER)
-            if heading[1] and heading[0].strip() and (block.raised or prefixed):
+            if heading[1] and heading[0].strip() and (block.raised or has_prefix):
                 self._close_block(other)  # a new story of the same writer
                 return False
             if block.take(line.number, message.text):
@@ -369,123 +375,22 @@ class Stream:
         block = self._blocks.pop(key)
         if block.excused or not block.chain:
             return
-        self._judge(block, key)
-
-    def _judge(self, block: Block, key: str) -> None:
-        """Turn a finished traceback into a failure, a cascade, a stop, or nothing."""
         assert self._chain is not None
-        judged = [(raised, *self._meaning(raised)) for raised in block.chain]
-        last = judged[-1]
         ends = block.main and "ank" not in key and "Worker" not in key
-        kinds = {match.rule.kind for _, match, _ in judged if match}
-        if Kind.HARMLESS in kinds or Kind.REQUEST_ERROR in kinds:
-            return
-        if last[1] is not None and last[1].rule.kind is Kind.STOP:
-            self._emit(last[0].line, last[0].text, Kind.STOP, last[1], None, ends)
-            return
-        failures = [self._as_failure(raised, match, at, block.panic) for raised, match, at in judged if not _is(match, Kind.CASCADE)]
-        cascade = next((match for _, match, _ in judged if _is(match, Kind.CASCADE)), None)
-        chosen = (
-            next((f for f in failures if not f.weak and not f.vague), None)
-            or next((f for f in failures if not f.weak), None)
-            or next(iter(failures), None)
-        )
-        if chosen is not None:
-            if ends:
-                chosen = replace(chosen, fatal=True)
-            self._emit(chosen.line, chosen.text, Kind.FAILURE, None, chosen, ends)
-        if cascade is not None:
-            self._emit(last[0].line, last[0].text, Kind.CASCADE, cascade, None, ends and chosen is None)
+        for found in judge(block, self._chain, self._library.exceptions):
+            self._emit(found, ends=ends)
 
-    def _meaning(self, raised: Raised) -> tuple[Match | None, tuple[int, str]]:
-        """Return the rule for an exception, and the line that says it best."""
-        assert self._chain is not None
-        own = self._chain.match(raised.text, None)
-        place = (raised.line, raised.text)
-        if own is None or own.rule.reason in ("bad-config", "weights-mismatch"):
-            for number, text in raised.rest:
-                match = self._chain.match(text, None)
-                if match is not None and match.rule.kind is Kind.FAILURE:
-                    return match, (number, text)
-        return own, place
-
-    def _as_failure(self, raised: Raised, match: Match | None, at: tuple[int, str], panic: bool) -> Failure:
-        if match is not None and match.rule.kind is Kind.FAILURE:
-            return self._failure(at[0], at[1], match)
-        reason = "abort" if panic else self._library.exceptions.get(raised.type, "python-exception")
-        return Failure(raised.line, raised.text[:TEXT_SHOWN], reason, vague=True)
-
-    def _emit(
-        self, line: int, text: str, kind: Kind, match: Match | None, failure: Failure | None, ends: bool
-    ) -> None:
+    def _emit(self, found: Judgement, *, ends: bool) -> None:
+        """Fold what a traceback tells; the last word of a main module ends its process."""
+        failure = replace(found.failure, fatal=True) if found.failure and ends else found.failure
         self.machine.fold(
             Event(
-                kind=kind,
-                ends=ends,
-                line=line,
-                text=text[:TEXT_SHOWN],
+                kind=found.kind,
+                ends=ends and not found.second,
+                line=found.line,
+                text=found.text[:TEXT_SHOWN],
                 time=self.last_time,
-                rule=match.rule if match else None,
+                rule=found.match.rule if found.match else None,
                 failure=failure,
             )
         )
-
-
-def _last_words(line: Line) -> Failure | None:
-    """Return what an unknown program complained of right before its exit was reported: a guess, and said so."""
-    before = line.lines_before() if line.lines_before is not None else ()
-    for back, text in enumerate(reversed(before[-4:]), 1):
-        if COMPLAINT.search(text):
-            return Failure(max(1, line.number - back), text.strip()[:TEXT_SHOWN], "unknown", vague=True)
-    return None
-
-
-def _is(match: Match | None, kind: Kind) -> bool:
-    return match is not None and match.rule.kind is kind
-
-
-def _writer(line: Line, message: Message) -> str:
-    """Name who wrote a line, so that interleaved tracebacks are kept apart."""
-    parts: Sequence[str | None] = (
-        message.process or line.enveloped.process,
-        message.pid or line.enveloped.pid,
-    )
-    return "/".join(p for p in parts if p)
-
-
-def _excuse(kind: Kind, line: Line, message: Message) -> str | None:
-    """Return the prefix that a traceback must share to be excused by the line before it.
-
-    A failed request heads its traceback in any form; a harmless warning only one that its own
-    log record holds, with the same prefix on each line.
-    """
-    if kind is Kind.REQUEST_ERROR:
-        return None
-    whole = line.enveloped.text
-    return whole[: len(whole) - len(message.text)] or "none"
-
-
-def _source(line: Line) -> str:
-    return f"{line.enveloped.process or ''}/{line.enveloped.pid or ''}"
-
-
-def _prefixed(message: Message) -> bool:
-    return message.time is not None or message.level is not None or message.process is not None
-
-
-def _own(message: Message) -> float | None:
-    stamp = parse(message.time) if message.time else None
-    return stamp.seconds if stamp else None
-
-
-def _uptime(text: str | None) -> float | None:
-    """Read llama.cpp's clock since process start: minutes.seconds.milliseconds.microseconds."""
-    if not text:
-        return None
-    parts = text.split(".")
-    try:
-        if len(parts) == 4:
-            return int(parts[0]) * 60 + int(parts[1]) + int(parts[2]) / 1e3 + int(parts[3]) / 1e6
-        return float(text)
-    except ValueError:
-        return None

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from statistics import median
 
-from loopdetect.core.run import Machine, OpenRun
+from loopdetect.core.open_run import OpenRun
+from loopdetect.core.run import Machine
 from loopdetect.core.streak import BAD, Streak, ready_after
 from loopdetect.model import Cause, Outcome, Phase, Server, State
 
@@ -35,7 +36,9 @@ def summarise(
     if state is State.READY:
         took = ready_after(last)
         after = f" after {duration(took)}" if took is not None else ""
-        return f"{name} became ready{after}{before}." if last.marked else f"{name} is serving{before}."
+        return (
+            f"{name} became ready{after}{before}." if last.marked else f"{name} is serving{before}."
+        )
     if state is State.STALLED:
         return f"{name} stands still in {phase}: nothing has advanced for {duration(stalled_for or 0)}{before}."
     if state is State.LOADING:
@@ -46,7 +49,9 @@ def summarise(
     if state is State.STOPPED:
         return f"{name} was stopped on request{'' if last.ready else f' in {phase}, before it was ready'}{before}."
     if state is State.CRASHED:
-        return _crash(name, last, why, phase) + (f" Earlier starts: {failed} failed." if failed else "")
+        return _crash(name, last, why, phase) + (
+            f" Earlier starts: {failed} failed." if failed else ""
+        )
     return f"{name}: the log does not hold enough to say what it is doing."
 
 
@@ -59,7 +64,9 @@ def _crash(name: str, last: OpenRun, why: str, phase: Phase) -> str:
     return f"{name} crashed {where}{why}"
 
 
-def _loop(name: str, runs: list[OpenRun], streak: Streak, cause: Cause | None, machine: Machine) -> str:
+def _loop(
+    name: str, runs: list[OpenRun], streak: Streak, cause: Cause | None, machine: Machine
+) -> str:
     starts = len(runs) + machine.dropped_runs
     times = f"{starts} times"
     if machine.counter is not None and machine.counter >= starts:
@@ -69,8 +76,16 @@ def _loop(name: str, runs: list[OpenRun], streak: Streak, cause: Cause | None, m
     where = ""
     if phases:
         common, count = phases.most_common(1)[0]
-        where = f" and died each time in {common}" if count == bad else f" and died mostly in {common} ({count} of {bad})"
-    lives = [r.last_time - r.started_at for r in streak.bad if r.last_time is not None and r.started_at is not None]
+        where = (
+            f" and died each time in {common}"
+            if count == bad
+            else f" and died mostly in {common} ({count} of {bad})"
+        )
+    lives = [
+        r.last_time - r.started_at
+        for r in streak.bad
+        if r.last_time is not None and r.started_at is not None
+    ]
     after = f" after about {duration(median(lives))}" if lives else ""
     why = f": {cause.text}" if cause else "; the cause is not in this log"
     return f"{name} was started {times}{where}{after}{why}"

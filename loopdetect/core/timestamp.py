@@ -66,7 +66,7 @@ def parse(text: str) -> Stamp | None:
 
 
 def _stamp(g: dict[str, str | None]) -> Stamp | None:
-    fraction = float("0." + g["f"]) if g.get("f") else 0.0
+    fraction = float(f"0.{g['f']}") if g.get("f") else 0.0
     if g.get("epoch"):
         return Stamp(int(g["epoch"] or 0) + fraction, Frame.FULL)
     hour, minute, second = int(g["h"] or 0), int(g["mi"] or 0), int(g["s"] or 0)
@@ -133,7 +133,7 @@ class Clock:
             midnight = base - base % DAY
             value = midnight + stamp.seconds
             return value + DAY if value < base - DAY / 2 else value
-        year, month, day = _date(stamp.seconds)
+        _, month, day = _date(stamp.seconds)
         of_day = stamp.seconds % DAY
         if self.frame is Frame.YEARLESS:
             return timegm((YEARLESS, month, day, 0, 0, 0)) + of_day

@@ -16,7 +16,9 @@ SAMPLE_LINES: Final = 5
 def is_json_envelope(head: bytes) -> bool:
     """True when the first lines of a log are records of a JSON collector."""
     lines = [line for line in head.split(b"\n")[:SAMPLE_LINES] if line.strip()]
-    return bool(lines) and all(_record(line) is not None for line in lines[: max(1, len(lines) - 1)])
+    return bool(lines) and all(
+        _record(line) is not None for line in lines[: max(1, len(lines) - 1)]
+    )
 
 
 def transcode(region: bytes) -> bytes:
@@ -57,13 +59,17 @@ def _docker(record: dict[str, Any]) -> str:
 def _journal(record: dict[str, Any]) -> str:
     message = record["MESSAGE"]
     if isinstance(message, list):
-        message = bytes(b for b in message if isinstance(b, int) and 0 <= b < 256).decode("utf-8", "replace")
+        message = bytes(b for b in message if isinstance(b, int) and 0 <= b < 256).decode(
+            "utf-8", "replace"
+        )
     try:
         when = datetime.fromtimestamp(int(record["__REALTIME_TIMESTAMP"]) / 1e6, UTC)
         stamp = when.strftime("%Y-%m-%dT%H:%M:%S.%f+00:00")
     except (ValueError, OverflowError, TypeError):
         stamp = "1970-01-01T00:00:00.000000+00:00"
-    name = str(record.get("SYSLOG_IDENTIFIER") or record.get("_COMM") or "unknown").replace(" ", "-")
+    name = str(record.get("SYSLOG_IDENTIFIER") or record.get("_COMM") or "unknown").replace(
+        " ", "-"
+    )
     pid = record.get("_PID") or record.get("SYSLOG_PID")
     who = f"{name}[{pid}]" if pid else name
     return f"{stamp} host {who}: {message if message is not None else ''}"

@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from loopdetect.core.envelope import ANSI, Enveloped
+from loopdetect.core.line import Line
 from loopdetect.core.progress import Bar, find_bar
-from loopdetect.core.stream import Line, Stream
+from loopdetect.core.stream import Stream
 from loopdetect.core.timestamp import DAY, Frame, Stamp, parse
 from loopdetect.model import Kind, Phase
 
@@ -36,7 +37,8 @@ _WAITING: Final = re.compile(
     re.DOTALL,
 )
 _ATTEMPT: Final = re.compile(
-    r"\[?(?:[Aa]ttempt|ATTEMPT|[Tt]ry|[Rr]etry|[Cc]heck|[Pp]oll|[Pp]robe) ?#?(?P<n>\d+)(?: ?(?:/|of) ?\d+)?\]?(?:[:.…]+| -)? ?(?P<rest>.*)", re.DOTALL
+    r"\[?(?:[Aa]ttempt|ATTEMPT|[Tt]ry|[Rr]etry|[Cc]heck|[Pp]oll|[Pp]robe) ?#?(?P<n>\d+)(?: ?(?:/|of) ?\d+)?\]?(?:[:.…]+| -)? ?(?P<rest>.*)",
+    re.DOTALL,
 )
 _CLOCK: Final = re.compile(
     r"(?:[-=#>* ]{0,8})(?:\[(?P<a>(?:\d{4}-\d\d-\d\d[ T])?\d\d:\d\d:\d\d(?:Z|[+-]\d\d:?\d\d)?)\]"
@@ -48,8 +50,12 @@ _HEALTH: Final = re.compile(
     r"(?:(?:[Hh]ealth|HEALTH|status|http(?:_code)?|HTTP(?:/[\d.]+)?|code|curl)(?:[-_ ]?(?:check|code|status))?[ =:]+)(?P<code>\d{3})\b[,;|]? ?"
     r"|^(?P<bare>000|200|204|404|429|500|502|503|504)(?= |$) ?"
 )
-_SIZE: Final = re.compile(r"\b(?:size|bytes|offset|inode|mtime)[ =:]+(?P<value>[\d.:TZ+-]+)[,;|]? ?")
-_LISTED: Final = re.compile(r"\s*(?:[-rwx.+]{10,11} .*? )?(?P<value>\d{2,15}) +(?:\S+ +){0,3}?\S+\.(?:log|out|txt|err)\s*$")
+_SIZE: Final = re.compile(
+    r"\b(?:size|bytes|offset|inode|mtime)[ =:]+(?P<value>[\d.:TZ+-]+)[,;|]? ?"
+)
+_LISTED: Final = re.compile(
+    r"\s*(?:[-rwx.+]{10,11} .*? )?(?P<value>\d{2,15}) +(?:\S+ +){0,3}?\S+\.(?:log|out|txt|err)\s*$"
+)
 _READY: Final = re.compile(
     r"(?:[-=#>*✓✔✅ ]*)(?:(?:[Ss]erver|[Ss]ervice|[Mm]odel|[Ee]ndpoint|vLLM|SGLang|[Hh]ealth(?: check)?)\b[^\n]{0,40}?(?:is )?)?"
     r"(?:READY|[Rr]eady|HEALTHY|[Hh]ealthy|is up|UP)\b(?:[ !.:]*| after\b.*| in\b.*| \(.*\))$"
@@ -59,7 +65,9 @@ _GAVE_UP: Final = re.compile(
 )
 
 
-_DATE_LINE: Final = re.compile(r"(?:[A-Z][a-z]{2} )[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d(?: [AP]M)?(?: [A-Z]{2,5})? \d{4}\s*$")
+_DATE_LINE: Final = re.compile(
+    r"(?:[A-Z][a-z]{2} )[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d(?: [AP]M)?(?: [A-Z]{2,5})? \d{4}\s*$"
+)
 
 
 @dataclass(slots=True)
@@ -89,7 +97,9 @@ class Snapshot:
         return any(_DATED.search(text) for _, text in self.lines)
 
 
-_DATED: Final = re.compile(r"\d\d:\d\d:\d\d[ .,\]]|\bpid[=: ]\d+|\[\d{2,7}\]|^\d+\.\d\d\.\d{3}\.\d{3} ")
+_DATED: Final = re.compile(
+    r"\d\d:\d\d:\d\d[ .,\]]|\bpid[=: ]\d+|\[\d{2,7}\]|^\d+\.\d\d\.\d{3}\.\d{3} "
+)
 
 
 def _stamp(text: str) -> tuple[float | None, str] | None:
@@ -249,7 +259,11 @@ class Transcript:
                     yield line, part
 
     def _bar_fell(
-        self, snapshot: Snapshot, tops: dict[tuple[str, float | None], float], finding: Finding, stream: Stream
+        self,
+        snapshot: Snapshot,
+        tops: dict[tuple[str, float | None], float],
+        finding: Finding,
+        stream: Stream,
     ) -> None:
         bar = snapshot.last_bar()
         if bar is None or not bar.label:
@@ -258,10 +272,17 @@ class Transcript:
         before = tops.get(key)
         tops[key] = bar.done
         run = stream.machine.open
-        if before is not None and bar.done < before and run is not None and run.phase in (Phase.LOAD_WEIGHTS, Phase.UNKNOWN):
+        if (
+            before is not None
+            and bar.done < before
+            and run is not None
+            and run.phase in (Phase.LOAD_WEIGHTS, Phase.UNKNOWN)
+        ):
             finding.falls.append(snapshot.line)
 
-    def _health(self, snapshot: Snapshot, stream: Stream, stamp: Stamp | None, finding: Finding) -> None:
+    def _health(
+        self, snapshot: Snapshot, stream: Stream, stamp: Stamp | None, finding: Finding
+    ) -> None:
         up = snapshot.ready or (snapshot.health is not None and 200 <= snapshot.health < 300)
         if up:
             stream.note(Kind.READY, snapshot.line, "the health check answered", stamp)
@@ -283,7 +304,10 @@ class Transcript:
                 current = [snapshot]
             if len(current) > len(best):
                 best = list(current)
-        if len(best) < 2 or best[-1] is not (filled[-1] if filled else None) and best[-1] is not (filled[-2] if len(filled) > 1 else None):
+        if len(best) < 2 or (
+            best[-1] is not (filled[-1] if filled else None)
+            and best[-1] is not (filled[-2] if len(filled) > 1 else None)
+        ):
             return
         bar = best[-1].last_bar()
         if bar is None or not bar.finished or best[-1].dated():
@@ -292,13 +316,17 @@ class Transcript:
         if len(sizes) == 1 and None not in sizes:
             finding.did_not_grow = True
             return
-        cut = len(best) == REPEATS - 1 and best[-1] is not filled[-1] and _cut_short(filled[-1], best[-1])
+        cut = (
+            len(best) == REPEATS - 1
+            and best[-1] is not filled[-1]
+            and _cut_short(filled[-1], best[-1])
+        )
         if len(best) < REPEATS and not cut:
             return
         first, last = best[0].time, filled[-1].time if cut else best[-1].time
-        if first is not None and last is not None:
-            if last - first < max(REPEAT_FLOOR_S, REPEAT_BAR_FACTOR * (bar.elapsed_s or 0.0)):
-                return
+        needed = max(REPEAT_FLOOR_S, REPEAT_BAR_FACTOR * (bar.elapsed_s or 0.0))
+        if first is not None and last is not None and last - first < needed:
+            return
         finding.repeats = len(best) + cut
         finding.repeat_line = best[0].line
 

@@ -7,8 +7,16 @@ from typing import TYPE_CHECKING, Final
 
 from loopdetect.core.context import Contexts
 from loopdetect.core.event import Failure
-from loopdetect.core.run import OpenRun
-from loopdetect.core.streak import BAD, Streak, current_streak, is_loop, ready_after, run_fingerprint
+from loopdetect.core.fingerprint import fingerprint
+from loopdetect.core.open_run import OpenRun
+from loopdetect.core.streak import (
+    BAD,
+    Streak,
+    current_streak,
+    is_loop,
+    ready_after,
+    run_fingerprint,
+)
 from loopdetect.core.summary import summarise
 from loopdetect.core.timestamp import Frame
 from loopdetect.model import (
@@ -27,7 +35,6 @@ from loopdetect.model import (
     State,
     Verdict,
 )
-from loopdetect.core.fingerprint import fingerprint
 from loopdetect.profiles import Library
 
 if TYPE_CHECKING:
@@ -80,12 +87,21 @@ def report_of(
     streak = current_streak(runs, policy, polled=stream.machine.polled)
     clock_now = stream.clock.now(now) if now is not None else None
     facts = _Facts(
-        stream, runs, streak, is_loop(streak, stream.machine, library, policy), library, policy, contexts, clock_now
+        stream,
+        runs,
+        streak,
+        is_loop(streak, stream.machine, library, policy),
+        library,
+        policy,
+        contexts,
+        clock_now,
     )
     name = stream.profile
     profile = library.profiles.get(name) if name else None
     server = Server(
-        name, profile.title if profile else "the server", stream.recogniser.versions.get(name) if name else None
+        name,
+        profile.title if profile else "the server",
+        stream.recogniser.versions.get(name) if name else None,
     )
     verdict = _verdict(facts, server, last_time)
     frame = stream.clock.frame
@@ -108,7 +124,9 @@ def _notes(facts: _Facts, lines: int) -> tuple[str, ...]:
     if facts.runs and not facts.runs[0].marked and facts.stream.profile is not None:
         notes.append("The log begins in the middle of a run; what came before it is unknown.")
     if facts.stream.machine.dropped_runs:
-        notes.append(f"{facts.stream.machine.dropped_runs} runs in the middle are counted but not listed.")
+        notes.append(
+            f"{facts.stream.machine.dropped_runs} runs in the middle are counted but not listed."
+        )
     return tuple(notes)
 
 
@@ -134,20 +152,31 @@ def _verdict(facts: _Facts, server: Server, last_time: float | None) -> Verdict:
     first = None
     if state is State.CRASH_LOOPING and cause is not None:
         opening = next((r for r in facts.streak.bad if r.cause is not None), None)
-        if opening is not None and run_fingerprint(opening) != cause.fingerprint and opening.cause is not None:
+        if (
+            opening is not None
+            and run_fingerprint(opening) != cause.fingerprint
+            and opening.cause is not None
+        ):
             first = _cause(facts, opening.cause)
     restarts: int | None = max(0, len(runs) + machine.dropped_runs - 1)
     if machine.counter is not None:
         restarts = max(restarts or 0, machine.counter)
     since, since_line = _since(facts, state, last)
     ready_seen: bool | None = any(r.ready for r in runs)
-    if not ready_seen and facts.stream.profile is None and runs and not any(r.failures or r.cause for r in runs):
+    if (
+        not ready_seen
+        and facts.stream.profile is None
+        and runs
+        and not any(r.failures or r.cause for r in runs)
+    ):
         ready_seen = None  # nothing but a supervisor's words: the program's own are not here
     phase = blamed.phase if blamed is not None else Phase.UNKNOWN
     return Verdict(
         state=state,
         certainty=certainty,
-        summary=summarise(state, server, facts.runs, facts.streak, cause, machine, stalled_for, phase),
+        summary=summarise(
+            state, server, facts.runs, facts.streak, cause, machine, stalled_for, phase
+        ),
         restarts=restarts,
         crashes=sum(r.outcome in BAD for r in runs),
         ready_seen=ready_seen,
@@ -194,7 +223,9 @@ def _state(facts: _Facts, last: OpenRun | None) -> tuple[State, Certainty]:
     return state, certainty
 
 
-def _stalled_for(facts: _Facts, last: OpenRun, state: State, last_time: float | None) -> float | None:
+def _stalled_for(
+    facts: _Facts, last: OpenRun, state: State, last_time: float | None
+) -> float | None:
     """Return for how long nothing advanced, if that is too long."""
     reference = facts.now if facts.now is not None else last_time
     if reference is None or last.advance_at is None:
@@ -229,7 +260,12 @@ def _since(facts: _Facts, state: State, last: OpenRun | None) -> tuple[float | N
         time, line = last.last_time, last.stop_line or last.goodbye_line or last.exit_line
     elif state is State.CRASHED:
         time = last.dead_at if last.dead_at is not None else last.last_time
-        line = last.dead_line or (last.cause.line if last.cause else None) or last.exit_line or last.last_line
+        line = (
+            last.dead_line
+            or (last.cause.line if last.cause else None)
+            or last.exit_line
+            or last.last_line
+        )
     else:
         time, line = last.started_at, last.first_line
     return (time if shown else None), line
@@ -240,7 +276,11 @@ def _cause(facts: _Facts, failure: Failure | None) -> Cause | None:
         return None
     reason = facts.library.reasons.get(failure.reason)
     before, after = facts.contexts.around(failure.line)
-    certainty = Certainty.LIKELY if failure.vague or failure.reason in ("segfault", "abort") else Certainty.CERTAIN
+    certainty = (
+        Certainty.LIKELY
+        if failure.vague or failure.reason in ("segfault", "abort")
+        else Certainty.CERTAIN
+    )
     if failure.reason == "unknown":
         certainty = Certainty.SUSPECTED
     return Cause(
@@ -255,7 +295,9 @@ def _cause(facts: _Facts, failure: Failure | None) -> Cause | None:
     )
 
 
-def _evidence(facts: _Facts, state: State, cause: Cause | None, last: OpenRun | None) -> tuple[Evidence, ...]:
+def _evidence(
+    facts: _Facts, state: State, cause: Cause | None, last: OpenRun | None
+) -> tuple[Evidence, ...]:
     found: list[Evidence] = []
     runs = facts.runs if len(facts.runs) <= 6 else [*facts.runs[:2], *facts.runs[-4:]]
     for run in runs:
@@ -271,7 +313,11 @@ def _evidence(facts: _Facts, state: State, cause: Cause | None, last: OpenRun | 
             found.append(Evidence(run.stop_line, "stop", run.stop_text))
         if run.exit_line is not None:
             found.append(Evidence(run.exit_line, "exit", run.exit_text))
-    if last is not None and last.notice_line is not None and state in (State.STALLED, State.LOADING):
+    if (
+        last is not None
+        and last.notice_line is not None
+        and state in (State.STALLED, State.LOADING)
+    ):
         found.append(Evidence(last.notice_line, "heartbeat", last.notice_text))
     if cause is not None:
         found.append(Evidence(cause.line, "cause", cause.text))
@@ -291,7 +337,11 @@ def _run(facts: _Facts, run: OpenRun, verdict: Verdict) -> Run:
         first_line=run.first_line,
         last_line=max(run.last_line, run.first_line),
         started_at=run.started_at if wall else None,
-        ended_at=(run.last_time if run.outcome not in (Outcome.READY, Outcome.LOADING, Outcome.STALLED) else None)
+        ended_at=(
+            run.last_time
+            if run.outcome not in (Outcome.READY, Outcome.LOADING, Outcome.STALLED)
+            else None
+        )
         if wall
         else None,
         duration_s=duration,
@@ -305,7 +355,13 @@ def _run(facts: _Facts, run: OpenRun, verdict: Verdict) -> Run:
         phases=_phases(run, wall),
         progress=tuple(
             Progress(
-                s.bar.label, s.bar.done, s.bar.total, s.bar.elapsed_s, s.bar.remaining_s, s.first_line, s.last_line
+                s.bar.label,
+                s.bar.done,
+                s.bar.total,
+                s.bar.elapsed_s,
+                s.bar.remaining_s,
+                s.first_line,
+                s.last_line,
             )
             for s in run.bars.values()
         ),
@@ -320,7 +376,10 @@ def _phases(run: OpenRun, wall: bool) -> tuple[PhaseSpan, ...]:
         duration = end - span.time if end is not None and span.time is not None else None
         out.append(
             PhaseSpan(
-                span.phase, span.line, span.time if wall else None, max(0.0, duration) if duration is not None else None
+                span.phase,
+                span.line,
+                span.time if wall else None,
+                max(0.0, duration) if duration is not None else None,
             )
         )
     return tuple(out)

@@ -37,11 +37,13 @@ class What(StrEnum):
 class Manner:
     """How much is told; times in seconds.
 
-    `hold` is how long a death may stand before it is told, so that its cause can follow; `settle`
-    how long before somebody is alarmed, so that a restart at once makes no noise of its own.
+    A death is told once the log is silent for `hold`, at the latest after `hold_most`, so that its
+    cause can follow. Somebody is alarmed once it stands for `settle`, so that a restart at once
+    makes no noise of its own.
     """
 
     hold: float = 0.25
+    hold_most: float = 3.0
     settle: float = 10.0
     remind: float = 3600.0
     progress_every: float = 30.0
@@ -91,6 +93,8 @@ class Memory:
     pending_since: float | None = None
     death_since: float | None = None
     death: int | None = None
+    death_bytes: int = 0
+    silent_since: float = 0.0
     soft: bool = False
 
     def saved(self) -> dict[str, Any]:

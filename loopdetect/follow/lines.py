@@ -21,7 +21,7 @@ from loopdetect.render.paint import (
     YELLOW,
     painter,
 )
-from loopdetect.render.width import cut
+from loopdetect.render.width import columns, cut
 
 COLORS: Final = {
     What.START: CYAN,
@@ -51,13 +51,16 @@ def text_line(
     color: bool = False,
     width: int | None = None,
     clock: Callable[[float], str] = local_time,
+    prefix: str = "",
+    source_width: int = 0,
 ) -> str:
-    """Return `time source what text (line N)`."""
+    """Return `time source what text (line N)`.
+
+    `prefix` is left out of the source's name, which is filled up to `source_width` columns.
+    """
     paint = painter(color)
-    source = visible(event.source) + (f" [{visible(event.stream)}]" if event.stream else "")
-    if event.source == "-":
-        source = "stdin" + source[1:]
-    source = cut(source, LONGEST_SOURCE)
+    source = source_of(event, prefix)
+    source += " " * max(0, source_width - columns(source))
     word = event.what.value
     code = STATE_COLORS[event.state] if event.what is What.STATE else COLORS.get(event.what, "")
     shown = f"{event.state.value}: " if event.what is What.STATE else ""
@@ -68,6 +71,12 @@ def text_line(
     if code:
         return f"{clock(event.at)}  {source}  {paint(f'{word:<{WIDEST}}', code)}  {body}{where}"
     return f"{head}{body}{where}"
+
+
+def source_of(event: Happened, prefix: str = "") -> str:
+    """Return the name of the event's source and stream, not longer than a line can bear."""
+    name = "stdin" if event.source == "-" else visible(event.source.removeprefix(prefix))
+    return cut(name + (f" [{visible(event.stream)}]" if event.stream else ""), LONGEST_SOURCE)
 
 
 def json_line(event: Happened) -> str:

@@ -31,12 +31,13 @@ HEAD: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What every source of one call is read with."""
+    """What every source of one call is read with; `salt` keeps the ids of two calls apart."""
 
     library: Library
     profile: str | None
     policy: Policy
     manner: Manner
+    salt: str = ""
 
 
 @dataclass(slots=True)
@@ -191,7 +192,7 @@ class Followed:
         story.memory.count += 1
         state = self.reports[0].verdict.state if len(self.reports) == 1 else State.UNKNOWN
         phase = self.reports[0].verdict.phase if len(self.reports) == 1 else Phase.UNKNOWN
-        identity = f"{key_of(self.name, None)}-{story.memory.count}"
+        identity = f"{self._key(None)}-{story.memory.count}"
         return Happened(identity, now, self.name, None, what, text, state, phase)
 
     # -- going on where another watcher stopped
@@ -223,9 +224,12 @@ class Followed:
         return True
 
     def _story(self, stream: str | None, memory: Memory | None) -> Story:
-        story = Story(key_of(self.name, stream), self.reading.manner, memory)
+        story = Story(self._key(stream), self.reading.manner, memory)
         self.stories[stream] = story
         return story
+
+    def _key(self, stream: str | None) -> str:
+        return key_of(f"{self.name}\0{self.reading.salt}", stream)
 
 
 def key_of(name: str, stream: str | None) -> str:

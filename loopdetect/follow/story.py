@@ -13,21 +13,25 @@ from dataclasses import replace
 from typing import Final
 
 from loopdetect.follow.happened import Happened, Manner, Memory, What
+from loopdetect.follow.steps import (
+    OVER,
+    death_text,
+    dropped_runs,
+    server_title,
+    share_done,
+    steps,
+)
 from loopdetect.model import (
     Certainty,
     Exit,
     Outcome,
     Phase,
-    Progress,
     Report,
     Run,
     State,
 )
-from loopdetect.render.duration import spoken
-from loopdetect.render.figures import bar, counted
+from loopdetect.render.figures import BAD, counted
 
-BAD: Final = frozenset({Outcome.CRASHED, Outcome.KILLED})
-OVER: Final = BAD | {Outcome.STOPPED, Outcome.CUT_OFF}
 ALARMING: Final = frozenset({State.CRASHED, State.CRASH_LOOPING, State.STALLED})
 
 
@@ -78,7 +82,7 @@ class Story:
         memory, manner = self.memory, self._manner
         times = []
         if memory.death_since is not None and memory.death is not None:
-            times.append(memory.death_since + (manner.settle if memory.soft else manner.hold))
+            times.append(self._told_at())
         if memory.pending_since is not None:
             times.append(memory.pending_since + manner.settle)
         if memory.alarmed == memory.state and State(memory.state) in ALARMING:
@@ -89,7 +93,7 @@ class Story:
 
     def _runs(self, report: Report, now: float) -> Iterator[Happened]:
         memory = self.memory
-        if memory.run > len(report.runs) + _dropped(report):
+        if memory.run > len(report.runs) + dropped_runs(report):
             memory.run = report.runs[-1].number if report.runs else 0
         for run in report.runs:
             if run.number < memory.run:
@@ -109,59 +113,18 @@ class Story:
         index = next(i for i, known in enumerate(report.runs) if known.number == run.number)
         earlier = report.runs[index - 1] if index else None
         if first:
-            text = f"{_server(report)} was started"
+            text = f"{server_title(report)} was started"
             yield self._event(report, now, What.START, text, run, run.first_line)
             return
         why = ""
         if earlier is not None and earlier.outcome in BAD and earlier.cause:
             why = f"; the last one failed: {earlier.cause.reason}"
-        text = f"{_server(report)} was started again, attempt {run.number}{why}"
+        text = f"{server_title(report)} was started again, attempt {run.number}{why}"
         yield self._event(report, now, What.RESTART, text, run, run.first_line)
 
     def _advance(self, report: Report, run: Run, now: float) -> Iterator[Happened]:
-        memory = self.memory
-        quiet = memory.loop
-        for place, span in enumerate(run.phases):
-            name = span.phase.value
-            if name in memory.phases or span.phase in (Phase.SERVING, Phase.UNKNOWN):
-                continue
-            memory.phases.append(name)
-            if quiet or (span.phase is Phase.CONFIG and place == 0):
-                continue
-            spent = ""
-            if place and run.phases[place - 1].duration_s is not None:
-                before = run.phases[place - 1]
-                spent = f" after {spoken(before.duration_s)} in {before.phase.value}"
-            yield self._event(report, now, What.PHASE, f"{name}{spent}", run, span.line)
-        if run.ready and not memory.ready:
-            memory.ready = True
-            after = f" after {spoken(run.ready_after_s)}" if run.ready_after_s is not None else ""
-            line = next((s.line for s in run.phases if s.phase is Phase.SERVING), None)
-            text = f"{_server(report)} is ready{after}"
-            yield self._event(report, now, What.READY, text, run, line)
-        elif not run.ready and memory.ready and not memory.over:
-            memory.ready = False
-        if not quiet and not run.ready and run.outcome not in OVER:
-            yield from self._progress(report, run, now)
-
-    def _progress(self, report: Report, run: Run, now: float) -> Iterator[Happened]:
-        memory, manner = self.memory, self._manner
-        if not run.progress:
-            return
-        newest = max(run.progress, key=lambda progress: progress.last_line)
-        share = _share(newest)
-        if memory.bar != newest.label or share < memory.bar_share:
-            memory.bar, memory.bar_share, memory.bar_at = newest.label, 0.0, now
-        moved = share - memory.bar_share
-        waited = now - memory.bar_at
-        finished = newest.finished and memory.bar_share < 1.0
-        far = moved >= manner.progress_share and waited >= manner.progress_least
-        if not (finished or far or (moved > 0 and waited >= manner.progress_every)):
-            return
-        memory.bar_share, memory.bar_at = share, now
-        left = f", {spoken(newest.remaining_s)} left" if newest.remaining_s else ""
-        text = f"{newest.label}: {bar(newest)}{left}"
-        yield self._event(report, now, What.PROGRESS, text, run, newest.last_line)
+        for step in steps(run, self.memory, self._manner, now, server_title(report)):
+            yield self._event(report, now, step.what, step.text, run, step.line, phase=step.phase)
 
     def _end(self, report: Report, run: Run, now: float, *, last: bool) -> Iterator[Happened]:
         memory = self.memory
@@ -177,7 +140,7 @@ class Story:
             memory.soft = _soft(report, run)
             if memory.soft:
                 yield from self._other_cause(report, run, now)
-            if not self._held_long_enough(run, now):
+            if not self._held_long_enough(report, run, now):
                 return
         memory.over = True
         memory.death = memory.death_since = None
@@ -185,7 +148,7 @@ class Story:
             return
         if run.outcome is Outcome.STOPPED:
             memory.failed = 0
-            text = f"{_server(report)} was stopped in {run.phase.value}"
+            text = f"{server_title(report)} was stopped in {run.phase.value}"
             yield self._event(report, now, What.STOPPED, text, run, run.last_line)
             return
         memory.failed += 1
@@ -194,19 +157,28 @@ class Story:
             report,
             now,
             What.CRASH,
-            _death(report, run),
+            death_text(report, run),
             run,
             run.cause.line if run.cause else run.last_line,
             run.cause.reason if run.cause else None,
         )
 
-    def _held_long_enough(self, run: Run, now: float) -> bool:
+    def _held_long_enough(self, report: Report, run: Run, now: float) -> bool:
         """A death is told a moment after it is seen: its true cause may be in the next lines."""
         memory = self.memory
         if memory.death != run.number or memory.death_since is None:
-            memory.death, memory.death_since = run.number, now
-        needed = self._manner.settle if memory.soft else self._manner.hold
-        return self._final or now - memory.death_since >= needed
+            memory.death, memory.death_since, memory.death_bytes = run.number, now, -1
+        if report.bytes != memory.death_bytes:
+            memory.death_bytes, memory.silent_since = report.bytes, now
+        return self._final or now >= self._told_at()
+
+    def _told_at(self) -> float:
+        """Return when the death that is held back will be told."""
+        memory, manner = self.memory, self._manner
+        since = memory.death_since or 0.0
+        if memory.soft:
+            return since + manner.settle
+        return min(memory.silent_since + manner.hold, since + manner.hold_most)
 
     def _other_cause(self, report: Report, run: Run, now: float) -> Iterator[Happened]:
         memory = self.memory
@@ -257,7 +229,7 @@ class Story:
             after = f"{counted(max(memory.failed, 1), 'failed start')} before it"
         run = report.runs[-1] if report.runs else None
         return self._event(
-            report, now, What.RECOVERY, f"{_server(report)} is ready again; {after}", run,
+            report, now, What.RECOVERY, f"{server_title(report)} is ready again; {after}", run,
             before=before,
         )  # fmt: skip
 
@@ -334,7 +306,7 @@ class Story:
                 break
         if run.progress:
             newest = max(run.progress, key=lambda progress: progress.last_line)
-            memory.bar, memory.bar_share, memory.bar_at = newest.label, _share(newest), now
+            memory.bar, memory.bar_share, memory.bar_at = newest.label, share_done(newest), now
 
     def _event(
         self,
@@ -346,6 +318,7 @@ class Story:
         line: int | None = None,
         reason: str | None = None,
         before: State | None = None,
+        phase: Phase | None = None,
     ) -> Happened:
         self.memory.count += 1
         return Happened(
@@ -356,7 +329,7 @@ class Story:
             what=what,
             text=" ".join(text.split()),
             state=report.verdict.state,
-            phase=run.phase if run else report.verdict.phase,
+            phase=phase or (run.phase if run else report.verdict.phase),
             run=run.number if run else None,
             line=line,
             reason=reason,
@@ -371,31 +344,6 @@ _ALARM_OF: Final = {
     State.CRASHED: What.CRASH,
     State.CRASH_LOOPING: What.CRASH_LOOP,
 }
-
-
-def _server(report: Report) -> str:
-    return report.server.title if report.server.name else "the server"
-
-
-def _share(progress: Progress) -> float:
-    if not progress.total or progress.total <= 0:
-        return 0.0
-    return min(progress.done / progress.total, 1.0)
-
-
-def _dropped(report: Report) -> int:
-    return max(0, report.runs[-1].number - len(report.runs)) if report.runs else 0
-
-
-def _death(report: Report, run: Run) -> str:
-    where = "while serving" if run.ready else f"in {run.phase.value}"
-    how = "was killed from outside" if run.outcome is Outcome.KILLED else "died"
-    lasted = f" after {spoken(run.duration_s)}" if run.duration_s is not None else ""
-    status = ""
-    if run.exit.signal or run.exit.code is not None:
-        status = f" ({run.exit.signal or f'exit {run.exit.code}'})"
-    why = f": {run.cause.reason}: {run.cause.text}" if run.cause else "; the log holds no cause"
-    return f"{_server(report)} {how} {where}{lasted}{status}{why}"
 
 
 def _soft(report: Report, run: Run) -> bool:

@@ -40,6 +40,16 @@ class Targets:
             found.update(dict.fromkeys(name for name in _originals(matches) if _is_file(name)))
         return list(found)[:MOST]
 
+    def empty(self) -> list[str]:
+        """Return the folders and globs in which there is nothing to follow yet."""
+        alone = [Targets((), (folder,), (), False) for folder in self.folders]
+        alone += [Targets((), (), (pattern,), False) for pattern in self.globs]
+        return [(each.folders or each.globs)[0] for each in alone if not each.found()]
+
+    def absent(self) -> list[str]:
+        """Return the paths at which there is nothing yet."""
+        return [path for path in self.paths if not os.path.exists(path)]
+
     def watched_folders(self) -> set[str]:
         """Return the folders in which a new file would matter."""
         folders = set(self.folders)
@@ -78,7 +88,7 @@ def _logs_in(folder: str) -> list[str]:
             names = sorted(entry.name for entry in entries if not entry.name.startswith("."))
     except OSError:
         return []
-    paths = [os.path.join(folder, name) for name in _originals(names)]
+    paths = [os.path.normpath(os.path.join(folder, name)) for name in _originals(names)]
     return [path for path in paths if _is_file(path)]
 
 

@@ -12,7 +12,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from loopdetect.follow import mounts
@@ -149,6 +149,11 @@ class Watcher:
                     pass
             self._judge(followed, final=True)
             self._listener.save(followed)
+        self.close()
+
+    def close(self) -> None:
+        """Close every file."""
+        for followed in self.sources.values():
             if isinstance(followed.origin, Tail):
                 followed.origin.close()
 
@@ -185,7 +190,8 @@ class Watcher:
 
     def _add_pipe(self) -> None:
         pipe = Pipe(self.bell.ring)
-        self.sources[STDIN] = Followed.new(STDIN, self.reading, pipe, live=True)
+        reading = replace(self.reading, salt=f"{self._clock()}")
+        self.sources[STDIN] = Followed.new(STDIN, reading, pipe, live=True)
         pipe.start()
 
     def _find_new(self) -> set[str]:
@@ -312,7 +318,8 @@ class Watcher:
         events = followed.judge(now, final=final or followed.ended)
         if followed.ended and followed.last_word:
             followed.last_word = False
-            events.append(followed.happened(now, What.END, "the input has ended"))
+            states = ", ".join(report.verdict.state.value for report in followed.reports)
+            events.append(followed.happened(now, What.END, f"the input has ended: {states}"))
         self._listener.happened(followed, events)
         self._plan(followed)
 

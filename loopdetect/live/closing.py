@@ -127,6 +127,8 @@ def _reached(decision: Decision, log: LogWatch) -> str:
             if decision.seen.log.report
             else "ready"
         )
+    elif run is not None and view.fresh:
+        took = f" after {spoken(view.coming_up_s)}"
     else:
         took = f" after {spoken(decision.waited_s)} of waiting"
     told = _phases(run, log, decision.seen.log.report) if run is not None else ""
@@ -222,6 +224,8 @@ def _limit(decision: Decision, log: LogWatch) -> str:
     view = decision.seen.log
     if decision.settling:
         rest = "it is ready, but not yet for as long as --settle asks"
+    elif view.log is Log.MISSING and view.exists:
+        rest = "the log is empty"
     elif view.log in _NOTHING:
         rest = _NOTHING[view.log]
     elif view.run is not None and view.log is Log.READY:

@@ -68,6 +68,7 @@ class Seen:
     asked_process: bool = False
     rose: bool = False
     outlived: bool = False
+    lasting: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,7 @@ def facts_of(seen: Seen) -> Facts:
         quiet=seen.log.quiet,
         grown=seen.log.grown,
         before=seen.log.before,
+        lasting=seen.lasting,
     )
 
 

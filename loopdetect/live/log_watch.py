@@ -17,14 +17,17 @@ QUIET_S: Final = 30.0
 # Among several servers in one log the first of these that any of them shows is what counts.
 WORST_FIRST: Final = (
     Log.LOOPING, Log.CRASHED, Log.STOPPED, Log.STALLED,
-    Log.LOADING, Log.OVER, Log.READY, Log.SILENT,
+    Log.LOADING, Log.OVER, Log.READY, Log.SILENT, Log.MISSING,
 )  # fmt: skip
 ANEW: Final = (Turn.TRUNCATED, Turn.REPLACED)
 
 
 @dataclass(frozen=True, slots=True)
 class LogView:
-    """What the log tells at one moment; times in seconds."""
+    """What the log tells at one moment; times in seconds.
+
+    `coming_up_s` is how long the run took to serve, or takes so far, as seen here.
+    """
 
     log: Log
     report: Report | None = None
@@ -37,6 +40,8 @@ class LogView:
     hit: Hit | None = None
     anew: int = 0
     run_seen_at: float = 0.0
+    coming_up_s: float = 0.0
+    exists: bool = True
 
     @property
     def run(self) -> Run | None:
@@ -135,7 +140,7 @@ class LogWatch:
         """Return what the log tells; a process that is `gone` makes its last run's end count."""
         views = [self._view(report, now, gone) for report in self.reports()]
         if not views:
-            return LogView(Log.SILENT if self._exists else Log.MISSING, run_seen_at=self._called)
+            return LogView(Log.MISSING, exists=self._exists, run_seen_at=self._called)
         return min(views, key=lambda view: WORST_FIRST.index(view.log))
 
     def _view(self, report: Report, now: float, gone: bool) -> LogView:
@@ -157,8 +162,14 @@ class LogWatch:
                 log, hit = Log.READY, self._patterns.ready
         elif log is Log.SILENT and self._grown and quiet >= allowed:
             log = Log.STALLED
-        if log is Log.SILENT and not self._exists and not report.lines:
-            return LogView(Log.MISSING, report, self.reports(), run_seen_at=self._called)
+        if log is Log.SILENT and not report.lines:
+            return LogView(
+                Log.MISSING,
+                report,
+                self.reports(),
+                exists=self._exists,
+                run_seen_at=self._called,
+            )
         return LogView(
             log,
             report,
@@ -171,6 +182,7 @@ class LogWatch:
             hit=hit,
             anew=len(self._files) - 1,
             run_seen_at=advance.run_at,
+            coming_up_s=advance.phases.get(Phase.SERVING, now) - advance.run_at,
         )
 
     def _advanced(self, report: Report, now: float) -> Advance:

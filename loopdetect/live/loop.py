@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 from loopdetect.core.fusion import Health, Process
 from loopdetect.live.judge import Decision, Judge, Seen, Terms
-from loopdetect.live.log_watch import LogWatch
+from loopdetect.live.log_watch import QUIET_S, LogWatch
 from loopdetect.live.status import Display, status_of
 from loopdetect.live.tail import Tail
 from loopdetect.probe.seen import HealthSeen, ProcessSeen
@@ -115,6 +115,7 @@ class Wait:
             asked_process=self.process is not None,
             rose=self._rose(health[1], view.run_seen_at, now),
             outlived=self._outlived(),
+            lasting=self._up_since is not None and now - self._up_since > QUIET_S,
         )
 
     def _rose(self, health: HealthSeen | None, run_seen_at: float, now: float) -> bool:

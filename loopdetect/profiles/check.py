@@ -38,7 +38,9 @@ def check_samples(profile: Profile) -> list[str]:
                     problems.append(f"{rule.id}: does not match its sample {sample!r}")
                 continue
             message = prefixes.strip(text)
-            if peeled.record is not None and compiled.match(peeled.record, message.level or peeled.level):
+            if peeled.record is not None and compiled.match(
+                peeled.record, message.level or peeled.level
+            ):
                 continue
             if compiled.match(message.text, message.level or peeled.level) is None:
                 problems.append(f"{rule.id}: does not match its sample {sample!r}")

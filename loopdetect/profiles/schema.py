@@ -94,7 +94,9 @@ class Reason:
 
 
 _TEXT: Final = frozenset({"since", "until", "origin", "note"})
-_COMMON: Final = frozenset({"id", "literal", "pattern", "level", "samples", "not_samples", "unproven"})
+_COMMON: Final = frozenset(
+    {"id", "literal", "pattern", "level", "samples", "not_samples", "unproven"}
+)
 _ALLOWED: Final[Mapping[Kind, frozenset[str]]] = {
     Kind.IDENTIFY: frozenset({"weight"}),
     Kind.START: frozenset({"order", "phase", "repeats", "unless_seen"}),
@@ -104,7 +106,17 @@ _ALLOWED: Final[Mapping[Kind, frozenset[str]]] = {
     Kind.ALIVE: frozenset({"certainty"}),
     Kind.HEARTBEAT: frozenset(),
     Kind.FAILURE: frozenset(
-        {"reason", "fatal", "phase", "cancels_ready", "outside", "weak", "while_serving", "summary", "hint"}
+        {
+            "reason",
+            "fatal",
+            "phase",
+            "cancels_ready",
+            "outside",
+            "weak",
+            "while_serving",
+            "summary",
+            "hint",
+        }
     ),
     Kind.CASCADE: frozenset({"fatal", "phase", "cancels_ready", "while_serving"}),
     Kind.HARMLESS: frozenset(),
@@ -114,13 +126,17 @@ _ALLOWED: Final[Mapping[Kind, frozenset[str]]] = {
     Kind.RESTART: frozenset(),
     Kind.GAVE_UP: frozenset({"reason"}),
 }
-_TOP: Final = frozenset({"name", "title", "extends", "prefix", "main_process", "daemon", "hosts_engines"}) | {str(k) for k in Kind}
+_TOP: Final = frozenset(
+    {"name", "title", "extends", "prefix", "main_process", "daemon", "hosts_engines"}
+) | {str(k) for k in Kind}
 
 
 class _Reader:
     """Reads one TOML table, naming file and key path in every complaint."""
 
-    def __init__(self, file: str, table: Mapping[str, Any], where: str, strict: bool = True) -> None:
+    def __init__(
+        self, file: str, table: Mapping[str, Any], where: str, strict: bool = True
+    ) -> None:
         self.file, self.table, self.where, self.strict = file, table, where, strict
 
     def fail(self, message: str, key: str | None = None, hint: str | None = None) -> ProfileError:
@@ -132,7 +148,11 @@ class _Reader:
             if key not in allowed:
                 near = difflib.get_close_matches(key, allowed, 1, 0.5)
                 raise self.fail(
-                    "unknown key", key, f"Did you mean '{near[0]}'?" if near else f"Known keys: {', '.join(sorted(allowed))}."
+                    "unknown key",
+                    key,
+                    f"Did you mean '{near[0]}'?"
+                    if near
+                    else f"Known keys: {', '.join(sorted(allowed))}.",
                 )
 
     def text(self, key: str, default: str | None = None) -> str | None:
@@ -171,7 +191,9 @@ class _Reader:
         if value is not None and value not in allowed:
             near = difflib.get_close_matches(value, allowed, 1, 0.4)
             raise self.fail(
-                f"'{value}' is not one of the known words", key, f"Did you mean '{near[0]}'?" if near else None
+                f"'{value}' is not one of the known words",
+                key,
+                f"Did you mean '{near[0]}'?" if near else None,
             )
         return value
 
@@ -187,7 +209,10 @@ def read_profile(path: Path, reasons: frozenset[str], *, strict: bool = True) ->
     name = top.must("name")
     if not _KEBAB.match(name):
         raise top.fail("must be kebab-case", "name")
-    prefixes = tuple(_prefix(path, table, f"prefix[{i}]", strict) for i, table in enumerate(_tables(top, "prefix")))
+    prefixes = tuple(
+        _prefix(path, table, f"prefix[{i}]", strict)
+        for i, table in enumerate(_tables(top, "prefix"))
+    )
     rules: list[Rule] = []
     seen: set[str] = set()
     for kind in RULE_KINDS:
@@ -201,7 +226,11 @@ def read_profile(path: Path, reasons: frozenset[str], *, strict: bool = True) ->
         for other in (*rule.needs, *rule.unless_seen):
             if other not in seen:
                 near = difflib.get_close_matches(other, seen, 1, 0.4)
-                raise top.fail(f"{rule.id}: there is no rule '{other}'", None, f"Did you mean '{near[0]}'?" if near else None)
+                raise top.fail(
+                    f"{rule.id}: there is no rule '{other}'",
+                    None,
+                    f"Did you mean '{near[0]}'?" if near else None,
+                )
     return Profile(
         name,
         top.must("title"),
@@ -224,13 +253,21 @@ def read_reasons(path: Path) -> tuple[dict[str, Reason], dict[str, str]]:
         reader = _Reader(str(path), table, f"reason[{i}]")
         reader.only(frozenset({"code", "kind", "title", "explanation", "hint"}))
         kind = reader.word("kind", ("deterministic", "transient")) or ""
-        reason = Reason(reader.must("code"), kind, reader.must("title"), reader.must("explanation"), reader.must("hint"))
+        reason = Reason(
+            reader.must("code"),
+            kind,
+            reader.must("title"),
+            reader.must("explanation"),
+            reader.must("hint"),
+        )
         reasons[reason.code] = reason
     exceptions: dict[str, str] = {}
     for i, table in enumerate(_tables(top, "exception")):
         reader = _Reader(str(path), table, f"exception[{i}]")
         reader.only(frozenset({"type", "reason"}))
-        exceptions[reader.must("type")] = reader.word("reason", tuple(reasons)) or "python-exception"
+        exceptions[reader.must("type")] = (
+            reader.word("reason", tuple(reasons)) or "python-exception"
+        )
     return reasons, exceptions
 
 
@@ -239,9 +276,13 @@ def _load(path: Path) -> dict[str, Any]:
         with path.open("rb") as file:
             return tomllib.load(file)
     except OSError as problem:
-        raise ProfileError(f"{path}: cannot be read: {problem.strerror}", "Check the path and its permissions.") from problem
+        raise ProfileError(
+            f"{path}: cannot be read: {problem.strerror}", "Check the path and its permissions."
+        ) from problem
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        raise ProfileError(f"{path}: not valid TOML: {problem}", "See docs/profiles.md for the format.") from problem
+        raise ProfileError(
+            f"{path}: not valid TOML: {problem}", "See docs/profiles.md for the format."
+        ) from problem
 
 
 def _tables(reader: _Reader, key: str) -> list[Mapping[str, Any]]:
@@ -260,7 +301,11 @@ def _prefix(path: Path, table: Mapping[str, Any], where: str, strict: bool) -> P
     compiled = _compile(reader, "pattern", pattern)
     unknown = set(compiled.groupindex) - PREFIX_GROUPS
     if unknown:
-        raise reader.fail(f"unknown group '{min(unknown)}'", "pattern", f"Known groups: {', '.join(sorted(PREFIX_GROUPS))}.")
+        raise reader.fail(
+            f"unknown group '{min(unknown)}'",
+            "pattern",
+            f"Known groups: {', '.join(sorted(PREFIX_GROUPS))}.",
+        )
     samples = reader.texts("samples")
     for sample in samples:
         if not compiled.match(sample):
@@ -294,7 +339,9 @@ def _rule(
         literals = (derived,) if derived else ()
     if not literals or min(map(len, literals)) < MIN_LITERAL:
         raise reader.fail(
-            "no text to search for", "literal", f"Give a literal of {MIN_LITERAL} or more characters that each such line holds."
+            "no text to search for",
+            "literal",
+            f"Give a literal of {MIN_LITERAL} or more characters that each such line holds.",
         )
     samples, not_samples = reader.texts("samples"), reader.texts("not_samples")
     if not samples:
@@ -321,7 +368,9 @@ def _rule(
         not_samples=not_samples,
         phase=Phase(phase) if phase else None,
         reason=reason,
-        certainty=Certainty(reader.word("certainty", tuple(Certainty), Certainty.CERTAIN) or "certain"),
+        certainty=Certainty(
+            reader.word("certainty", tuple(Certainty), Certainty.CERTAIN) or "certain"
+        ),
         fatal=reader.flag("fatal", kind is Kind.CASCADE),
         weak=reader.flag("weak", False),
         outside=reader.flag("outside", False),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from loopdetect.redact.copy import blocks
+from loopdetect.redact.redaction import blocks
 from loopdetect.redact.rules import Sort
 from loopdetect.redact.search import Search
 

@@ -225,8 +225,8 @@ RULES: Final = (
     _rule(
         Sort.HOST,
         ": ",
-        r"(?m)^(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)?|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?"
-        r"[+-]\d\d:?\d\d"
+        r"(?m)^(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)?"
+        r"|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?[+-]\d\d:?\d\d"
         r"|[A-Z][a-z]{2} \d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)? [A-Z]{2,5}|1\d{9}\.\d{6}) "
         r"(?P<secret>[A-Za-z0-9][\w.-]*) [^\s\[\]:]+(?:\[\d+\])?: ",
         _host,

@@ -1,0 +1,98 @@
+"""What a finished traceback means: a failure, a cascade, a stop, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from loopdetect.core.block import Block, Raised
+from loopdetect.core.event import Failure
+from loopdetect.core.line import TEXT_SHOWN
+from loopdetect.core.rules import Chain, Match
+from loopdetect.model import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """One thing that a traceback tells; `second` is said beside the failure of the same traceback."""
+
+    kind: Kind
+    line: int
+    text: str
+    match: Match | None = None
+    failure: Failure | None = None
+    second: bool = False
+
+
+def judge(block: Block, chain: Chain, exceptions: Mapping[str, str]) -> list[Judgement]:
+    """Judge a traceback; `exceptions` names the reason of each exception type that no rule knows."""
+    judged = [(raised, *_meaning(raised, chain)) for raised in block.chain]
+    last, last_match, _ = judged[-1]
+    kinds = {match.rule.kind for _, match, _ in judged if match}
+    if Kind.HARMLESS in kinds or Kind.REQUEST_ERROR in kinds:
+        return []
+    if _is(last_match, Kind.STOP):
+        return [Judgement(Kind.STOP, last.line, last.text, last_match)]
+    failures = [
+        _as_failure(raised, match, at, block.panic, exceptions)
+        for raised, match, at in judged
+        if not _is(match, Kind.CASCADE)
+    ]
+    # The first exception of a chain is its root; one that a rule knows says more than one it does not.
+    chosen = (
+        next((f for f in failures if not f.weak and not f.vague), None)
+        or next((f for f in failures if not f.weak), None)
+        or next(iter(failures), None)
+    )
+    found = []
+    if chosen is not None:
+        found.append(Judgement(Kind.FAILURE, chosen.line, chosen.text, failure=chosen))
+    cascade = next((match for _, match, _ in judged if _is(match, Kind.CASCADE)), None)
+    if cascade is not None:
+        found.append(Judgement(Kind.CASCADE, last.line, last.text, cascade, second=bool(found)))
+    return found
+
+
+def failure_of(number: int, text: str, match: Match) -> Failure:
+    """Return the candidate for a cause that a failure rule makes of a line."""
+    rule = match.rule
+    return Failure(
+        number,
+        text.strip()[:TEXT_SHOWN],
+        rule.reason or "unknown",
+        fatal=rule.fatal,
+        weak=rule.weak,
+        outside=rule.outside,
+        cancels_ready=rule.cancels_ready,
+        phase=rule.phase,
+        while_serving=rule.while_serving,
+        hint=rule.hint,
+    )
+
+
+def _meaning(raised: Raised, chain: Chain) -> tuple[Match | None, tuple[int, str]]:
+    """Return the rule for an exception, and the line that says it best."""
+    own = chain.match(raised.text, None)
+    if own is None or own.rule.reason in ("bad-config", "weights-mismatch"):
+        for number, text in raised.rest:
+            match = chain.match(text, None)
+            if _is(match, Kind.FAILURE):
+                return match, (number, text)
+    return own, (raised.line, raised.text)
+
+
+def _as_failure(
+    raised: Raised,
+    match: Match | None,
+    at: tuple[int, str],
+    panic: bool,
+    exceptions: Mapping[str, str],
+) -> Failure:
+    if match is not None and match.rule.kind is Kind.FAILURE:
+        return failure_of(at[0], at[1], match)
+    reason = "abort" if panic else exceptions.get(raised.type, "python-exception")
+    return Failure(raised.line, raised.text[:TEXT_SHOWN], reason, vague=True)
+
+
+def _is(match: Match | None, kind: Kind) -> bool:
+    return match is not None and match.rule.kind is kind

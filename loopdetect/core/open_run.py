@@ -1,0 +1,101 @@
+"""A run while it is read: everything that was collected about it so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from loopdetect.core.event import Event, Failure
+from loopdetect.core.progress import Bar
+from loopdetect.model import Certainty, Exit, Outcome, Phase
+
+
+@dataclass(slots=True)
+class Span:
+    """A phase in an open run."""
+
+    phase: Phase
+    line: int
+    time: float | None
+
+
+@dataclass(slots=True)
+class BarState:
+    """A bar in an open run."""
+
+    bar: Bar
+    first_line: int
+    last_line: int
+
+
+@dataclass(slots=True)
+class OpenRun:
+    """A run that is being read, or was."""
+
+    number: int
+    first_line: int
+    started_at: float | None
+    marked: bool
+    last_line: int = 0
+    last_time: float | None = None
+    last_uptime: float | None = None
+    seen: set[str] = field(default_factory=set)
+    max_order: int = -1
+    start_text: str = ""
+    start_pid: str | None = None
+    spans: dict[Phase, Span] = field(default_factory=dict)
+    phase: Phase = Phase.UNKNOWN
+    bars: dict[str, BarState] = field(default_factory=dict)
+    ready_line: int | None = None
+    ready_at: float | None = None
+    ready_text: str = ""
+    ready_certainty: Certainty = Certainty.CERTAIN
+    ready_cancelled: bool = False
+    answered: bool = False
+    failures: list[Failure] = field(default_factory=list)
+    dead_line: int | None = None
+    dead_at: float | None = None
+    dead_phase: Phase | None = None
+    dead_text: str = ""
+    outside: bool = False
+    stop_line: int | None = None
+    stop_text: str = ""
+    stop_phase: Phase | None = None
+    goodbye_line: int | None = None
+    exit: Exit | None = None
+    exit_line: int | None = None
+    exit_text: str = ""
+    exit_at: float | None = None
+    exit_rule: str = ""
+    exit_asked: bool = False
+    last_said: Failure | None = None
+    restart_said: bool = False
+    advance_line: int = 0
+    advance_at: float | None = None
+    notices: int = 0
+    notice_text: str = ""
+    notice_line: int | None = None
+    gaps: dict[Phase, float] = field(default_factory=dict)
+    again: dict[Phase, Event] = field(default_factory=dict)
+    processes: set[tuple[str | None, str]] = field(default_factory=set)
+    last_words: dict[str, str] = field(default_factory=dict)
+    last_own: float | None = None
+    spoke_last: bool = False
+    outcome: Outcome = Outcome.UNKNOWN
+    certainty: Certainty = Certainty.CERTAIN
+    cause: Failure | None = None
+    best: Failure | None = None
+
+    @property
+    def ready(self) -> bool:
+        """True when the run was reachable at some time."""
+        return self.ready_line is not None
+
+    @property
+    def ended(self) -> bool:
+        """True when something said that the process is gone or going."""
+        return (
+            self.exit is not None
+            or self.restart_said
+            or self.goodbye_line is not None
+            or self.stop_line is not None
+        )

@@ -1,0 +1,141 @@
+"""What a run was: how it ended, and which failure is its cause."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from loopdetect.core.event import Failure
+from loopdetect.core.open_run import OpenRun
+from loopdetect.core.signals import ASKED_SIGNALS, CRASH_SIGNALS
+from loopdetect.model import Certainty, Outcome, Phase
+
+# A worker's death is a symptom: what killed it explains more, where that was said.
+SYMPTOMS: Final = frozenset({"worker-died", "engine-died", "killed-signal", "peer-died"})
+BURST_LINES: Final = 400
+SAME_STORY_LINES: Final = 12
+
+
+def settle(run: OpenRun, *, followed: bool) -> None:
+    """Decide how the run ended, or what it is doing, and which failure is its cause."""
+    root, best = choose_cause(run)
+    run.best = best
+    for outcome, certainty, test in _OUTCOMES:
+        if test(run, followed, root):
+            run.outcome, run.certainty = outcome, certainty
+            break
+    bad = run.outcome in (Outcome.CRASHED, Outcome.KILLED)
+    run.cause = root if bad else None
+    if (
+        bad
+        and root is None
+        and run.exit is not None
+        and run.exit.signal in CRASH_SIGNALS
+        and run.exit_line
+    ):
+        run.cause = Failure(
+            run.exit_line, run.exit_text, CRASH_SIGNALS[run.exit.signal], fatal=True
+        )
+    if bad and run.cause is None and run.last_said is not None:
+        run.cause = run.last_said
+    if (run.outcome is Outcome.STOPPED and run.ready and run.goodbye_line is not None) or (
+        run.outcome is Outcome.STOPPED and run.stop_phase is not None and run.ready
+    ):
+        run.phase = Phase.SHUTDOWN
+    elif bad and run.cause is not None and run.cause.phase is not None and not run.ready:
+        run.phase = run.cause.phase
+    elif run.dead_phase is not None and bad:
+        run.phase = run.dead_phase
+
+
+def _dead(run: OpenRun) -> bool:
+    return run.dead_line is not None
+
+
+def _died_before_stop(run: OpenRun) -> bool:
+    return _dead(run) and (run.stop_line is None or (run.dead_line or 0) <= run.stop_line)
+
+
+def _exit_bad(run: OpenRun) -> bool:
+    return (
+        run.exit is not None
+        and not run.exit_asked
+        and (
+            (run.exit.code not in (None, 0) and run.exit.signal not in ASKED_SIGNALS)
+            or (run.exit.signal is not None and run.exit.signal not in ASKED_SIGNALS)
+        )
+    )
+
+
+def _unrecovered(run: OpenRun, root: Failure | None) -> bool:
+    """A failure after which nothing advanced, in a run that was still coming up."""
+    return any(f.line >= run.advance_line for f in run.failures) and not run.ready
+
+
+_Test = Callable[[OpenRun, bool, Failure | None], bool]
+# Read from the top: the first line that fits is the outcome.
+_OUTCOMES: Final[tuple[tuple[Outcome, Certainty, _Test], ...]] = (
+    (Outcome.KILLED, Certainty.CERTAIN, lambda r, f, c: _dead(r) and r.outside),
+    (Outcome.CRASHED, Certainty.CERTAIN, lambda r, f, c: _died_before_stop(r)),
+    (Outcome.STOPPED, Certainty.CERTAIN, lambda r, f, c: r.stop_line is not None),
+    (Outcome.STOPPED, Certainty.CERTAIN, lambda r, f, c: r.exit is not None and r.exit_asked),
+    (
+        Outcome.KILLED,
+        Certainty.CERTAIN,
+        lambda r, f, c: (
+            _exit_bad(r) and r.exit is not None and r.exit.signal == "SIGKILL" and c is None
+        ),
+    ),
+    (Outcome.CRASHED, Certainty.CERTAIN, lambda r, f, c: _exit_bad(r)),
+    (
+        Outcome.CRASHED,
+        Certainty.LIKELY,
+        lambda r, f, c: _unrecovered(r, c) and (f or r.exit is not None),
+    ),
+    (Outcome.STOPPED, Certainty.CERTAIN, lambda r, f, c: r.exit is not None),
+    (
+        Outcome.STOPPED,
+        Certainty.LIKELY,
+        lambda r, f, c: r.goodbye_line is not None and not _unrecovered(r, c),
+    ),
+    (Outcome.CRASHED, Certainty.LIKELY, lambda r, f, c: _unrecovered(r, c)),
+    (Outcome.CUT_OFF, Certainty.LIKELY, lambda r, f, c: f and not r.marked and not r.restart_said),
+    (Outcome.KILLED, Certainty.LIKELY, lambda r, f, c: f or r.restart_said),
+    (Outcome.READY, Certainty.CERTAIN, lambda r, f, c: r.ready),
+    (Outcome.LOADING, Certainty.CERTAIN, lambda r, f, c: r.marked or bool(r.spans) or bool(r.bars)),
+    (Outcome.UNKNOWN, Certainty.SUSPECTED, lambda r, f, c: True),
+)
+
+
+def choose_cause(run: OpenRun) -> tuple[Failure | None, Failure | None]:
+    """Return the root among the collected failures, and the best evidence where there is none.
+
+    The first failure that never recovered is the root. While serving, only what was said shortly
+    before the death counts, since requests fail all the time. A line that says what happened is
+    preferred to a vague one within the same few lines.
+    """
+    candidates = [f for f in run.failures if _counts(run, f)]
+    strong = [f for f in candidates if not f.weak]
+    weak = [f for f in candidates if f.weak]
+    if not strong:
+        return None, (weak[0] if weak else None)
+    first = strong[0]
+    if first.reason in SYMPTOMS:
+        told = [f for f in strong if f.outside and f.fatal]
+        first = told[0] if told else first
+    if first.vague:
+        near = [f for f in strong if not f.vague and f.line - first.line <= SAME_STORY_LINES]
+        first = near[0] if near else first
+    return first, None
+
+
+def _counts(run: OpenRun, failure: Failure) -> bool:
+    if failure.fatal:
+        return True
+    if run.dead_line is not None:
+        if failure.line > run.dead_line:
+            return True
+        if run.ready_line is not None and failure.line < run.ready_line:
+            return False
+        return run.dead_line - failure.line <= BURST_LINES
+    return failure.line >= run.advance_line

@@ -1,0 +1,155 @@
+"""What is a restart: each sign, as a question about the open run and an event."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from loopdetect.core.event import Event
+from loopdetect.core.fingerprint import mask
+from loopdetect.core.open_run import OpenRun
+from loopdetect.model import PHASE_RANK, Kind, Phase
+
+CONCURRENT_S: Final = 3.0
+SETTLED_S: Final = 5.0
+SETTLED_LINES: Final = 20
+EARLY: Final = frozenset(
+    {Phase.CONFIG, Phase.DOWNLOAD, Phase.DEVICE_INIT, Phase.DIST_INIT, Phase.LOAD_WEIGHTS}
+)
+
+
+def is_over(run: OpenRun) -> bool:
+    """Did something say that the process is gone?"""
+    goodbye = run.goodbye_line is not None and run.ready
+    return run.exit is not None or run.restart_said or run.stop_line is not None or goodbye
+
+
+def continues(run: OpenRun, event: Event) -> bool:
+    """Is this marker the next one of the start sequence that the run is in?"""
+    rule = event.rule
+    assert rule is not None
+    if is_over(run) or run.dead_line is not None:
+        return False
+    early = PHASE_RANK[run.phase] <= PHASE_RANK[Phase.CONFIG] and not run.failures
+    gap = None
+    if event.time is not None and run.started_at is not None:
+        gap = event.time - run.started_at
+    known = rule.id in run.seen
+    if rule.order > run.max_order and not known:
+        return not run.ready
+    if rule.order == 0 < run.max_order and early and not known:
+        # A supervisor's word a moment after the program's first.
+        return gap is None or abs(gap) <= CONCURRENT_S
+    # The same marker again within moments, nothing in between: nodes that share one log.
+    return early and known and rule.order > 0 and gap is not None and 0 <= gap <= CONCURRENT_S
+
+
+def is_orphan(run: OpenRun | None, before: OpenRun | None, event: Event) -> bool:
+    """Is this a late line of a process that belonged to the run before?"""
+    if event.pid is None or run is None or before is None or not run.processes:
+        return False
+    who = (event.process, event.pid)
+    return who in before.processes and who not in run.processes
+
+
+def between_looks(
+    run: OpenRun, event: Event, phase: Phase | None, main_process: re.Pattern[str] | None
+) -> bool:
+    """Did a start fall between two looks of a polling loop? It shows by what it left."""
+    new_pid = (
+        event.pid is not None
+        and event.process is not None
+        and main_process is not None
+        and main_process.fullmatch(event.process) is not None
+        and any(name == event.process for name, _ in run.processes)
+        and (event.process, event.pid) not in run.processes
+    )
+    fell = (
+        phase is not None
+        and PHASE_RANK[Phase.UNKNOWN] < PHASE_RANK[phase] <= PHASE_RANK[Phase.DIST_INIT]
+        and PHASE_RANK[run.phase] >= PHASE_RANK[Phase.LOAD_WEIGHTS]
+    )
+    again = (
+        run.dead_line is not None
+        and event.rule is not None
+        and event.rule.id in run.last_words
+        and run.last_words[event.rule.id] != event.text
+        and (event.own is None or run.last_own is None or event.own - run.last_own > CONCURRENT_S)
+    )
+    clock_fell = (
+        event.uptime is not None and run.last_uptime is not None and event.uptime < run.last_uptime
+    )
+    return new_pid or fell or again or clock_fell
+
+
+def speaks_after_exit(run: OpenRun, event: Event) -> bool:
+    """What a program says well after its process was reported gone, another process says."""
+    if event.kind is Kind.START or not (run.exit is not None or run.restart_said):
+        return False
+    if event.rule is not None and event.rule.id.startswith("supervisors/"):
+        return False
+    if event.time is not None and run.exit_at is not None:
+        return event.time - run.exit_at > CONCURRENT_S
+    return not run.marked and event.line - (run.exit_line or event.line) > 1
+
+
+def exits_again(run: OpenRun, event: Event) -> bool:
+    """The same words of an exit, later and with other lines between, are another run's."""
+    if run.exit is None or event.rule is None or event.rule.id != run.exit_rule:
+        return False
+    if (
+        event.time is not None
+        and run.exit_at is not None
+        and event.time - run.exit_at <= CONCURRENT_S
+    ):
+        return False
+    return event.line - (run.exit_line or 0) > 1
+
+
+def dies_again(run: OpenRun, event: Event) -> bool:
+    """In a program without known start lines, the same fatal line again is another run's."""
+    if run.marked or run.spans or run.dead_line is None or event.line - run.dead_line < 2:
+        return False
+    if (
+        event.time is not None
+        and run.dead_at is not None
+        and event.time - run.dead_at <= CONCURRENT_S / 2
+    ):
+        return False
+    return mask(run.dead_text) == mask(event.text)  # the numbers differ from start to start
+
+
+def last_word_again(run: OpenRun, event: Event) -> bool:
+    """A program ends once: a second last word is another run, though nothing told of its start.
+
+    Only where a run is nothing but its last word (it died before its first line of log); ranks
+    that die together say theirs within moments.
+    """
+    if not run.spoke_last or run.marked or run.spans:
+        return False
+    if event.time is None or run.dead_at is None:
+        return True
+    return event.time - run.dead_at > CONCURRENT_S
+
+
+def starts_anew(run: OpenRun, phase: Phase, event: Event) -> bool:
+    """Do start-up markers come again in order, after ready or death? Collects them in `run.again`."""
+    if run.dead_line is not None and event.line - run.dead_line < 3:
+        return False
+    bar = event.bar
+    if bar is not None and not bar.at_zero:
+        return False
+    ended = run.dead_at if run.dead_at is not None else run.ready_at
+    if event.time is not None and ended is not None and event.time < ended:
+        return False  # a shipper's copy of what was already told
+    run.again.setdefault(phase, event)
+    ranks = [PHASE_RANK[p] for p in run.again]
+    if len(ranks) < 2 or ranks != sorted(ranks):
+        return False
+    return run.dead_line is None or run.ready or _settled(run, event)
+
+
+def _settled(run: OpenRun, event: Event) -> bool:
+    if event.time is not None and run.dead_at is not None:
+        return event.time - run.dead_at > SETTLED_S
+    return event.line - (run.dead_line or 0) > SETTLED_LINES
