@@ -8,8 +8,11 @@ DEMO_LOGS := \
 	fixtures/vllm/slow-healthy-start.log \
 	fixtures/llama-cpp/clean-stop.log
 
+PICTURED_LOG := fixtures/sglang/gpu-flap-ready.log
+CHROMIUM ?= $(or $(shell command -v chromium || command -v chromium-browser),chromium)
+
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint types golden bench dist clean
+.PHONY: help install demo test lint types golden docs bench dist clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -41,6 +44,13 @@ types: $(STAMP) ## check the types
 
 golden: $(STAMP) ## write the expected outputs anew; look at the difference before you commit it
 	$(BIN)/python -m pytest tests --update-golden -k golden
+
+docs: $(STAMP) ## draw docs/report.png anew (needs Chromium)
+	@mkdir -p build
+	$(BIN)/loopdetect inspect $(PICTURED_LOG) --format html -o build/report.html
+	$(CHROMIUM) --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=1180,1205 \
+		--screenshot=docs/report.png build/report.html 2>build/chromium.log || \
+		{ cat build/chromium.log >&2; exit 1; }
 
 bench: $(STAMP) ## measure start-up and lines a second
 	$(BIN)/python -m pytest -m bench -s

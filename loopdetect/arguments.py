@@ -143,6 +143,15 @@ def read(dumps: Iterable[Dump]) -> dict[str, dict[str, str]]:
     return found
 
 
+def listed(dumps: Iterable[Dump]) -> tuple[tuple[str, str], ...]:
+    """Return every name once with its value as it may be shown, in the order of printing."""
+    names: dict[str, str] = {}
+    for values in read(dumps).values():
+        for name, value in values.items():
+            names.setdefault(name, _shown(name, value) or "")
+    return tuple(names.items())
+
+
 def _values(dump: Dump) -> Iterator[tuple[str, str]]:
     if dump.origin == "environment":
         for name, value in _GO.findall(dump.text[len("map[") :]):

@@ -52,7 +52,10 @@ class Parting:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Everything that differs between A and B; `same_arguments` is None where it can't be said."""
+    """Everything that differs between A and B; memory in GiB.
+
+    `same_arguments` is None where it can't be said.
+    """
 
     a: Side
     b: Side
@@ -62,6 +65,7 @@ class Comparison:
     parting: Parting | None
     errors: tuple[ErrorLine, ...]
     errors_left: int
+    free_memory: tuple[float | None, float | None]
     notes: tuple[str, ...]
 
 
@@ -87,6 +91,7 @@ def compare(a: Side, b: Side, harmless: Callable[[str], bool] = lambda text: Fal
         parting=parting(a.run, b.run),
         errors=tuple(errors[:MAX_ERRORS]),
         errors_left=max(len(errors) - MAX_ERRORS, 0),
+        free_memory=(_free_memory(a), _free_memory(b)),
         notes=tuple(_notes(a, b, set_a, set_b)),
     )
 
@@ -94,6 +99,10 @@ def compare(a: Side, b: Side, harmless: Callable[[str], bool] = lambda text: Fal
 def _arguments(side: Side) -> dict[str, dict[str, str]]:
     run, stream = side.run, side.report.stream
     return read(side.notable.dumps(run.first_line, run.last_line, stream))
+
+
+def _free_memory(side: Side) -> float | None:
+    return side.notable.free_memory(side.run.first_line, side.run.last_line, side.report.stream)
 
 
 def _new_errors(a: Side, b: Side) -> Iterable[ErrorLine]:

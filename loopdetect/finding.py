@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Level(StrEnum):
-    """How much a finding matters: an error fails the check, a warning does not."""
+    """An error is something wrong; a warning is a log in which nothing was recognised."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -34,7 +34,6 @@ class Finding:
     title: str = ""
     hint: str = ""
     level: Level = Level.ERROR
-    undecided: bool = False
     accepted: Acceptance | None = None
 
     @property

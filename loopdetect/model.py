@@ -205,6 +205,14 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceFile:
+    """One file of a history that is spread over several; lines count through all of them."""
+
+    name: str
+    first_line: int
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """Everything that is known of one stream of one source."""
 
@@ -218,6 +226,7 @@ class Report:
     runs: tuple[Run, ...]
     clock: str | None = None
     notes: tuple[str, ...] = ()
+    files: tuple[SourceFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What a log holds besides events: the arguments that a server printed, and lines like errors.
+"""What a log holds besides events: printed arguments, free memory, and lines like errors.
 
 How this works: one search over the bytes finds the few lines worth a look; only those are decoded,
 freed from their envelopes and kept. Dumps of arguments are kept as text, the first and the last
@@ -13,14 +13,18 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections import deque
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
+from ahocorasick_rs import BytesAhoCorasick
+
 from loopdetect.arguments import OPENERS, Brackets, Dump, starts
-from loopdetect.core.envelope import ANSI, peel
+from loopdetect.core.envelope import ANSI, Enveloped, peel
 from loopdetect.core.fingerprint import mask
 from loopdetect.core.lines import CUT_MARK, MAX_SEGMENT, Cutter
 
 TEXT_KEPT: Final = 600
+RAW_KEPT: Final = 1200
 MAX_SHAPES: Final = 4000
 MAX_PLACES: Final = 500_000
 FIRST_DUMPS: Final = 20
@@ -28,17 +32,18 @@ LAST_DUMPS: Final = 200
 # A dump that is printed over several lines ends within these.
 DUMP_LINES: Final = 400
 DUMP_SIZE: Final = 128 * 1024
+MAX_MEMORY: Final = 20_000
 
+# What makes a line worth a look, in whatever case; then what does so only as it stands.
 _WORDS: Final = (
-    "error|exception|fatal|critical|panic|failed|failure|cannot|could not|couldn't|unable to|"
-    "out of memory|no space left|no such file|not found|does not exist|denied|refused|"
-    "reset by peer|timed out|abort|segfault|segmentation fault|core dumped|killed|invalid|"
-    "unsupported|not supported|unrecognized|insufficient|too small|too large|exceeds|"
-    "assertion|unreachable"
-)
-_LOOK: Final = re.compile(
-    rb"(?i:" + _WORDS.encode() + rb")|(?m:^[EF][01]\d{3} )|" + b"|".join(map(re.escape, OPENERS))
-)
+    "error", "exception", "fatal", "critical", "panic", "failed", "failure", "cannot", "could not",
+    "couldn't", "unable to", "out of memory", "no space left", "no such file", "not found",
+    "does not exist", "denied", "refused", "reset by peer", "timed out", "abort", "segfault",
+    "segmentation fault", "core dumped", "killed", "invalid", "unsupported", "not supported",
+    "unrecognized", "insufficient", "too small", "too large", "exceeds", "assertion", "unreachable",
+)  # fmt: skip
+_KLOG: Final = (b"E0", b"E1", b"F0", b"F1")
+_MEMORY_WORDS: Final = (b"avail mem=", b"Available KV cache memory: ", b"MiB free")
 _ERROR: Final = re.compile(
     r"\b(?:ERROR|ERRO|FATAL|CRITICAL|CRIT|PANIC|SEVERE|EMERG)\b"
     r"|(?<![\w.])[\w.]*[A-Z]\w*(?:Error|Exception)(?::|$)"
@@ -50,6 +55,12 @@ _ERROR: Final = re.compile(
     r"(?:not )?(?:un)?supported|unrecognized|insufficient|too (?:small|large)|exceeds|"
     r"assertion|unreachable)\b"
 )
+# Free memory of an accelerator before the weights are there, or what they leave of it.
+_MEMORY: Final = re.compile(
+    r"Load weight begin\. avail mem=(?P<gib>\d+(?:\.\d+)?) GB"
+    r"|Available KV cache memory: (?P<left>-?\d+(?:\.\d+)?) GiB"
+    r"|(?:using device \w+ \(.*\) - |- \w+ +: .*\(\d+ MiB, )(?P<mib>\d+) MiB free"
+)
 # Words of errors that tell of none.
 _NONE: Final = re.compile(
     r"(?i)\b(?:no|0|without|zero) (?:errors?|failures?)\b|\berrors?[=:] ?(?:0|none|null|false)\b"
@@ -60,6 +71,7 @@ _FRAME: Final = re.compile(
     r"|The above exception was|During handling of the above"
     r"|.{0,120}?\](?:\s{3,}\S|\s*Traceback \(most recent|\s*$)"
 )
+_DIGITS: Final = b"0123456789"
 _PARTIAL: Final = re.compile(r"\S+ std(?:out|err) P ")
 
 
@@ -75,8 +87,10 @@ class ErrorLine:
 
 @dataclass(slots=True)
 class _Shape:
-    first: tuple[int, str]
-    latest: tuple[int, str]
+    """Lines that differ in numbers only: where the first and the latest stood, and their bytes."""
+
+    first: tuple[int, bytes]
+    latest: tuple[int, bytes] = (0, b"")
     streams: set[str | None] = field(default_factory=set)
     places: array[int] = field(default_factory=lambda: array("Q"))
 
@@ -86,10 +100,18 @@ class _Shape:
         count = bisect_right(self.places, last) - begin
         if not count:
             return None
-        for line, text in (self.first, self.latest):
+        for line, raw in (self.first, self.latest):
             if first <= line <= last:
+                text = _peeled(raw)[0].text[:TEXT_KEPT].strip()
                 return ErrorLine(line, text, count, name)
         return ErrorLine(self.places[begin], name, count, name)
+
+
+@lru_cache(maxsize=1)
+def _finder() -> BytesAhoCorasick:
+    cases = {form.encode() for word in _WORDS for form in (word, word.capitalize(), word.upper())}
+    words = {b"Error", b"Exception"} | cases | {b"\n" + start for start in _KLOG}
+    return BytesAhoCorasick([*words, *OPENERS, *_MEMORY_WORDS])
 
 
 @dataclass(slots=True)
@@ -116,6 +138,9 @@ class Notable:
         self._first: list[Dump] = []
         self._last: deque[Dump] = deque(maxlen=LAST_DUMPS)
         self._growing: dict[str | None, _Growing] = {}
+        self._memory: list[tuple[int, str | None, float]] = []
+        # Line without digits -> its shape, None for a line that is no error.
+        self._alike: dict[bytes, _Shape | None] = {}
 
     def feed(self, data: bytes) -> None:
         """Add bytes."""
@@ -133,6 +158,12 @@ class Notable:
         own = [dump for dump in found if dump.stream == stream]
         return own or found
 
+    def free_memory(self, first: int, last: int, stream: str | None = None) -> float | None:
+        """Return the least free memory that a device had at a start between two lines, in GiB."""
+        found = [item for item in self._memory if first <= item[0] <= last]
+        own = [item for item in found if item[1] == stream] or found
+        return min((value for _, _, value in own), default=None)
+
     def errors(self, first: int, last: int, stream: str | None = None) -> list[ErrorLine]:
         """Return the error-like lines between two lines, one for each shape, in their order."""
         known = {name for shape in self._shapes.values() for name in shape.streams}
@@ -146,16 +177,22 @@ class Notable:
         return sorted(found, key=lambda item: item.line)
 
     def _region(self, region: bytes) -> None:
-        pos = counted = 0
+        if not region:
+            return
+        found = [end - 1 for _, _, end in _finder().find_matches_as_indexes(region)]
+        if region.startswith(_KLOG):
+            found.insert(0, 0)
+        pos = counted = place = 0
         length = len(region)
         while pos < length:
+            while place < len(found) and found[place] < pos:
+                place += 1
             if self._growing:
                 at = pos
+            elif place < len(found):
+                at = found[place]
             else:
-                match = _LOOK.search(region, pos)
-                if match is None:
-                    break
-                at = match.start()
+                break
             start = max(region.rfind(b"\n", pos, at), region.rfind(b"\r", pos, at), pos - 1) + 1
             end = _end(region, at)
             self._line += region.count(b"\n", counted, start)
@@ -165,45 +202,77 @@ class Notable:
         self._line += region.count(b"\n", counted)
 
     def _take(self, raw: bytes) -> None:
-        if len(raw) > MAX_SEGMENT:
-            raw = raw[:MAX_SEGMENT] + CUT_MARK
-        whole = ANSI.sub("", raw.decode("utf-8", "replace"))
-        line = peel(whole)
-        text = line.text
-        growing = self._growing.get(line.stream)
-        if growing is not None:
-            growing.parts.append(text if growing.partial else f"\n{text}")
-            growing.partial = _PARTIAL.match(whole) is not None
-            growing.size += len(text)
-            full = len(growing.parts) > DUMP_LINES or growing.size > DUMP_SIZE
-            if not growing.brackets.feed(text) or full:
-                self._close(line.stream)
+        """Look at one line; one that differs from an earlier one by its digits only is counted."""
+        key = raw.translate(None, _DIGITS)
+        if not self._growing and key in self._alike:
+            known = self._alike[key]
+            if known is not None:
+                self._add(known, raw)
             return
-        opened = starts(text)
-        if opened is not None:
-            origin, body = opened
-            partial = _PARTIAL.match(whole) is not None
-            growing = _Growing(self._line, origin, [body], Brackets(), len(body), partial)
-            self._growing[line.stream] = growing
-            if not growing.brackets.feed(body) and not partial:
-                self._close(line.stream)
-            return
-        if _ERROR.search(text) and not _NONE.search(text) and not _FRAME.match(text):
-            self._count(text, line.stream)
+        shape, plain = self._look(raw)
+        if plain and len(key) <= TEXT_KEPT and len(self._alike) < MAX_SHAPES:
+            self._alike[key] = shape
 
-    def _count(self, text: str, stream: str | None) -> None:
-        shape = mask(text[:TEXT_KEPT])
-        here = (self._line, text[:TEXT_KEPT].strip())
-        known = self._shapes.get(shape)
-        if known is None and len(self._shapes) < MAX_SHAPES:
-            known = self._shapes[shape] = _Shape(here, here)
-        if known is None or self._places >= MAX_PLACES:
+    def _look(self, raw: bytes) -> tuple[_Shape | None, bool]:
+        """Return the shape that a line was counted for, and whether its like can be, too."""
+        line, whole = _peeled(raw)
+        if self._grows(line, whole):
+            return None, False
+        memory = _MEMORY.search(line.text)
+        if memory is not None:
+            self._remember_memory(memory, line.stream)
+            return None, False
+        opened = starts(line.text)
+        if opened is not None:
+            self._open(line, whole, *opened)
+            return None, False
+        plain = line.stream is None
+        if not is_error_like(line.text):
+            return None, plain
+        name = mask(line.text[:TEXT_KEPT])
+        shape = self._shapes.get(name)
+        if shape is None and len(self._shapes) < MAX_SHAPES:
+            shape = self._shapes[name] = _Shape((self._line, raw[:RAW_KEPT]))
+        if shape is None:
+            self.overflowed = True
+            return None, False
+        shape.streams.add(line.stream)
+        self._add(shape, raw)
+        return shape, plain
+
+    def _add(self, shape: _Shape, raw: bytes) -> None:
+        if self._places >= MAX_PLACES:
             self.overflowed = True
             return
-        known.latest = here
-        known.streams.add(stream)
-        known.places.append(self._line)
+        shape.latest = (self._line, raw[:RAW_KEPT])
+        shape.places.append(self._line)
         self._places += 1
+
+    def _remember_memory(self, match: re.Match[str], stream: str | None) -> None:
+        if len(self._memory) < MAX_MEMORY:
+            value = match["gib"] or match["left"]
+            gib = float(value) if value else float(match["mib"]) / 1024
+            self._memory.append((self._line, stream, gib))
+
+    def _open(self, line: Enveloped, whole: str, origin: str, body: str) -> None:
+        partial = _PARTIAL.match(whole) is not None
+        growing = _Growing(self._line, origin, [body], Brackets(), len(body), partial)
+        self._growing[line.stream] = growing
+        if not growing.brackets.feed(body) and not partial:
+            self._close(line.stream)
+
+    def _grows(self, line: Enveloped, whole: str) -> bool:
+        """Add the line to the open dump of its stream; False where there is none."""
+        growing = self._growing.get(line.stream)
+        if growing is None:
+            return False
+        growing.parts.append(line.text if growing.partial else f"\n{line.text}")
+        growing.partial = _PARTIAL.match(whole) is not None
+        growing.size += len(line.text)
+        full = len(growing.parts) > DUMP_LINES or growing.size > DUMP_SIZE
+        if not growing.brackets.feed(line.text) or full:
+            self._close(line.stream)
+        return True
 
     def _close(self, stream: str | None) -> None:
         growing = self._growing.pop(stream)
@@ -214,7 +283,22 @@ class Notable:
             self._last.append(dump)
 
 
+def is_error_like(text: str) -> bool:
+    """True when a line, free from its envelopes, looks like an error."""
+    return bool(_ERROR.search(text)) and not _NONE.search(text) and not _FRAME.match(text)
+
+
+def _peeled(raw: bytes) -> tuple[Enveloped, str]:
+    """Return a line without its envelopes, and with them."""
+    if len(raw) > MAX_SEGMENT:
+        raw = raw[:MAX_SEGMENT] + CUT_MARK
+    whole = ANSI.sub("", raw.decode("utf-8", "replace"))
+    return peel(whole), whole
+
+
 def _end(region: bytes, at: int) -> int:
-    newline, back = region.find(b"\n", at), region.find(b"\r", at)
-    ends = [end for end in (newline, back) if end >= 0]
-    return min(ends, default=len(region))
+    newline = region.find(b"\n", at)
+    if newline < 0:
+        newline = len(region)
+    back = region.find(b"\r", at, newline)
+    return back if back >= 0 else newline

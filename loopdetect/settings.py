@@ -168,12 +168,14 @@ def find_file(folder: Path) -> Path | None:
 
 
 def effective(environ: Mapping[str, str], folder: Path, file: str | None = None) -> list[Value]:
-    """Return every setting with its value; `file` or LOOPDETECT_CONFIG is read instead of a search.
+    """Return every setting with its value; `folder` is the current one.
 
-    Raises SettingsError with place, key and a suggestion.
+    `file` or LOOPDETECT_CONFIG is read instead of a search. Raises SettingsError with place, key and a suggestion.
     """
     named = file or environ.get(FILE_VARIABLE)
     path = Path(named) if named else find_file(folder)
+    if path and path.is_relative_to(folder):
+        path = path.relative_to(folder)
     if named and not Path(named).is_file():
         raise SettingsError(f"{named}: no such settings file", "check the path")
     in_file = dict(_from_file(path)) if path else {}

@@ -73,7 +73,9 @@ def start(shards: int = SHARDS) -> None:
 
 
 def ready() -> None:
-    log("EngineCore", "core.py:402", "init engine (profile, create kv cache, warmup model) took 1 s")
+    log(
+        "EngineCore", "core.py:402", "init engine (profile, create kv cache, warmup model) took 1 s"
+    )
     say(f"(APIServer pid={os.getpid()}) INFO:     Started server process [{os.getpid()}]")
     say(f"(APIServer pid={os.getpid()}) INFO:     Waiting for application startup.")
     say(f"(APIServer pid={os.getpid()}) INFO:     Application startup complete.")

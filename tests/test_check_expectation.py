@@ -51,7 +51,7 @@ def test_a_report_that_fits_has_no_difference(toml: str) -> None:
         ('server = "sglang"', "1: server: vllm, expected sglang"),
         ("restarts = 2", "934: restarts: 3, expected 2"),
         ("restarts = [0, 1]", "934: restarts: 3, expected 0 or 1"),
-        ('phase = "bind"', "1133: phase: kv-cache, expected bind"),
+        ('phase = "bind"', "1134: phase: kv-cache, expected bind"),
         ('reason = "port-in-use"', "1243: reason: kv-cache-too-small, expected port-in-use"),
         ('reason = ""', "1243: reason: kv-cache-too-small, expected none"),
         ('cause = ""', "1243: cause: ValueError: 21.00 GiB"),
@@ -85,7 +85,9 @@ def test_each_key_that_differs_is_told_with_its_line(toml: str, found: str) -> N
         ("7m", READY, ["300: ready_within: 7 min 11 s, expected 7 min"]),
         (
             "10m",
-            make_report(State.READY, (make_run(1, ready=True, outcome=Outcome.READY),), since_line=9),
+            make_report(
+                State.READY, (make_run(1, ready=True, outcome=Outcome.READY),), since_line=9
+            ),
             ["9: ready_within: not told by the log, expected 10 min"],
         ),
     ],

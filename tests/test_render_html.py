@@ -5,6 +5,7 @@ import hashlib
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from report_samples import (
@@ -21,13 +22,15 @@ from report_samples import (
 )
 from rich_reports import RICH
 
-from loopdetect.model import Evidence, Outcome, Phase, Report, Server, State
+from loopdetect.cli.main import main
+from loopdetect.model import Evidence, Outcome, Phase, Report, Server, SourceFile, State
 from loopdetect.render import RenderOptions, html_charts, renderer
 from loopdetect.render.html_page import FOLDER
 from loopdetect.render.reckoning import CERTAINTIES, MEANINGS
 from loopdetect.render.segments import chart
 from loopdetect.render.to_html import WORST
 
+FLAP = Path(__file__).parent.parent / "fixtures" / "sglang" / "gpu-flap-ready.log"
 VOID = {"meta", "br", "link", "img", "input", "hr"}
 MANY_RUNS = make_report(
     State.CRASH_LOOPING,
@@ -186,6 +189,15 @@ def test_facts_that_are_there_are_shown() -> None:
         assert shown in document
 
 
+def test_a_bar_without_time_has_no_curve() -> None:
+    assert len(html_charts.curves(RICH)) == 1
+    still = tuple(
+        replace(run, progress=(replace(run.progress[0], points=((0.0, 1.0), (0.0, 64.0))),))
+        for run in RICH.runs
+    )
+    assert html_charts.curves(replace(RICH, runs=still)) == ()
+
+
 def test_facts_that_are_absent_are_not_spoken_of() -> None:
     document = html(CRASH_LOOP)
     for absent in ("did not understand", "Started with", "free memory", "dashed", "thresholds"):
@@ -211,9 +223,9 @@ def test_runs_that_get_slower_are_said_to() -> None:
         )
         for run in runs
     )
-    (steady,) = [m for m in html_charts.multiples(make_report(State.CRASHED, runs)) if m.title == "load-weights"]  # fmt: skip  # noqa: E501
+    (steady,) = [m for m in html_charts.multiples(make_report(State.CRASHED, runs)) if m.title == "load-weights"]  # fmt: skip
     assert (steady.words, steady.warn) == ("steady, 8 min 8 s (median)", False)
-    (grown,) = [m for m in html_charts.multiples(make_report(State.CRASHED, slower)) if m.title == "load-weights"]  # fmt: skip  # noqa: E501
+    (grown,) = [m for m in html_charts.multiples(make_report(State.CRASHED, slower)) if m.title == "load-weights"]  # fmt: skip
     assert (grown.words, grown.warn) == ("slower: 2 min 40 s at first, 5 min 40 s lately", True)
 
 
@@ -248,6 +260,22 @@ def test_every_block_stays_inside_its_lane() -> None:
             assert all(end <= 100 for end in ends)
             starts = [block.x for block in row.blocks[1:]]
             assert all(end <= start + 1e-6 for end, start in zip(ends, starts, strict=False))
+
+
+def test_the_files_of_a_history_are_listed() -> None:
+    files = (SourceFile("a.log.1", 1), SourceFile("<i>a.log", 401))
+    document = html(replace(CRASH_LOOP, files=files))
+    assert "<li>a.log.1 from line 1</li><li>&lt;i&gt;a.log from line 401</li>" in document
+    assert "counted through" not in html(replace(CRASH_LOOP, files=files[:1]))
+
+
+def test_inspect_writes_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "report.html"
+    assert main(["inspect", str(FLAP), "--format", "html", "-o", str(page)]) == 0
+    assert capsys.readouterr() == ("", "")
+    assert page.read_text("utf-8").startswith("<!doctype html>")
+    assert main(["inspect", str(FLAP), "--format", "html"]) == 0
+    assert capsys.readouterr().out == page.read_text("utf-8")
 
 
 def test_each_state_phase_and_outcome_has_its_words_and_its_style() -> None:

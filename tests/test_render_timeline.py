@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,6 +9,7 @@ from itertools import pairwise
 import pytest
 from report_samples import KV, LONG_LOOP, READY, START, make_report, make_run
 
+from loopdetect.cli import output
 from loopdetect.model import Exit, Outcome, Phase, PhaseSpan, Report, Run, State
 from loopdetect.render import RenderOptions, renderer
 from loopdetect.render.marks import LETTERS, OUTCOME_MARKS, PHASE_COLORS
@@ -28,7 +30,7 @@ def spans(
     )
 
 
-def run_of(number: int, length: float | None, *parts: tuple[Phase, float | None, float | None], **changes: object) -> Run:  # fmt: skip  # noqa: E501
+def run_of(number: int, length: float | None, *parts: tuple[Phase, float | None, float | None], **changes: object) -> Run:  # fmt: skip
     return make_run(
         number,
         **{
@@ -134,7 +136,7 @@ def test_the_day_that_a_run_served_does_not_squeeze_the_start_ups() -> None:
 
 
 def test_a_run_that_hung_far_longer_than_the_others_is_cut() -> None:
-    runs = (*(run_of(n, 60.0, *LOADED) for n in range(1, 8)), run_of(8, 36000.0, *LOADED[:2], (Phase.COMPILE, 50.0, 35950.0)))  # fmt: skip  # noqa: E501
+    runs = (*(run_of(n, 60.0, *LOADED) for n in range(1, 8)), run_of(8, 36000.0, *LOADED[:2], (Phase.COMPILE, 50.0, 35950.0)))  # fmt: skip
     picture = chart(runs, None)
     assert picture.cut
     assert picture.extent < 1000
@@ -178,7 +180,7 @@ def test_folding_loses_no_run_and_keeps_to_the_limit(limit: int, count: int, kin
 
 
 def test_what_is_folded_as_the_same_is_like_the_run_above_it() -> None:
-    runs = [make_run(n, outcome=Outcome.KILLED if n in (3, 20) else Outcome.CRASHED) for n in range(1, 60)]  # fmt: skip  # noqa: E501
+    runs = [make_run(n, outcome=Outcome.KILLED if n in (3, 20) else Outcome.CRASHED) for n in range(1, 60)]  # fmt: skip
     items = fold(runs, 8)
     for above, item in pairwise(items):
         if isinstance(item, Alike) and item.same:
@@ -214,6 +216,21 @@ def test_ticks_are_round_and_few(extent: float, by_lines: bool) -> None:
     assert len({label for _, label in found}) == len(found)
 
 
+@pytest.mark.parametrize(
+    ("term", "terminal", "encoding", "ascii_only"),
+    [("dumb", True, "utf-8", True), ("dumb", False, "utf-8", False), ("xterm", True, "utf-8", False),
+     ("xterm", True, "ascii", True), ("xterm", False, "latin-1", True), ("", True, "no-such", True)],
+)  # fmt: skip
+def test_who_asks_for_ascii(term: str, terminal: bool, encoding: str, ascii_only: bool) -> None:
+    class Stream(io.StringIO):
+        def isatty(self) -> bool:
+            return terminal
+
+    stream = Stream()
+    type(stream).encoding = property(lambda self: encoding)  # type: ignore[assignment]
+    assert output.ascii_only({"TERM": term}, stream) is ascii_only
+
+
 def test_each_phase_and_outcome_has_a_sign_of_its_own() -> None:
     assert set(LETTERS) == set(PHASE_COLORS) == set(Phase)
     assert len(set(LETTERS.values())) == len(Phase)
@@ -225,6 +242,6 @@ def test_each_phase_and_outcome_has_a_sign_of_its_own() -> None:
 
 
 def test_a_cause_of_another_kind_is_not_the_same_run() -> None:
-    runs = [make_run(n, cause=replace(KV, fingerprint="other" if n == 9 else "f-kv")) for n in range(1, 20)]  # fmt: skip  # noqa: E501
+    runs = [make_run(n, cause=replace(KV, fingerprint="other" if n == 9 else "f-kv")) for n in range(1, 20)]  # fmt: skip
     numbers = [item.number for item in fold(runs, 12) if isinstance(item, Run)]
     assert numbers == [1, 9, 10]

@@ -88,6 +88,12 @@ TABLE = {
     "a stalled log stays stalled while health is down": (
         Facts(Log.STALLED, Health.DOWN), State.STALLED, "likely", ("log",),
     ),
+    "a failure that nothing has followed yet": (
+        Facts(Log.FAILING), State.LOADING, "suspected", ("log",),
+    ),
+    "the same when the process is gone": (
+        Facts(Log.FAILING, process=Process.GONE), State.CRASHED, "certain", ("log", "process"),
+    ),
     "a live process without a word": (
         Facts(Log.SILENT, process=Process.ALIVE), State.LOADING, "suspected", ("process",),
     ),

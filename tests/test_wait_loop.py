@@ -31,7 +31,6 @@ from loopdetect.model import Policy, State
 from loopdetect.render.paint import painter
 
 LOOP = start(1) + death(1) + start(2) + death(2) + start(3) + death(3)
-OLD = WALL - 86_400
 Plot = list[tuple[float, bytes | Turn]]
 
 # What the log does after the call -> how it ends, after how many seconds at most.
@@ -80,37 +79,53 @@ def test_a_truncated_log_counts_the_same_restarts() -> None:
 @pytest.mark.parametrize("history", [LOOP, LOOP + stop(3), start(1) + shards(9)])
 def test_yesterdays_log_does_not_fail_todays_start(history: bytes) -> None:
     plot: Plot = [(0, history), (5, start(7)), (20, shards(9)), (60, ready(7))]
-    decision = Stage(plot, modified=OLD).run()
+    decision = Stage(plot).run()
     assert decision.ending is Ending.REACHED
     assert 60 <= decision.waited_s < 61
 
 
 def test_a_loop_in_progress_is_called_at_its_next_death() -> None:
-    decision = Stage([(0, LOOP + start(4)), (30, death(4))], modified=OLD).run()
+    decision = Stage([(0, LOOP + start(4)), (30, death(4))]).run()
     assert decision.ending is Ending.CRASH_LOOPING
     assert 30 <= decision.waited_s < 31
 
 
 def test_one_old_crash_and_a_new_one_of_the_same_cause_are_a_loop() -> None:
     plot: Plot = [(0, start(1) + death(1)), (5, start(2)), (9, death(2))]
-    assert Stage(plot, modified=OLD).run().ending is Ending.CRASH_LOOPING
+    assert Stage(plot).run().ending is Ending.CRASH_LOOPING
 
 
 def test_nothing_started_by_the_time_limit_is_said() -> None:
-    stage = Stage([(0, LOOP)], modified=OLD, terms=Terms(timeout=60))
+    stage = Stage([(0, LOOP)], terms=Terms(timeout=60))
     decision = stage.run()
     assert decision.ending is Ending.TIME_LIMIT
     assert "nothing has started since the wait began" in headline(decision, stage.log)
 
 
-def test_a_start_that_failed_a_moment_before_the_call_is_no_history() -> None:
-    now = WALL + 1000.0
-    stage = Stage([(0, lines("error: unrecognized arguments") + death(1))], modified=now - 1)
-    # Its stamps are of another day: this log was only copied here.
-    assert stage.run().ending is Ending.TIME_LIMIT
-    bare = death(1).replace(b" 01-02 03:01:05", b"").replace(b"ERROR", b"ERROR:")
-    assert Stage([(0, bare)], modified=now - 1).run().ending is Ending.CRASHED
-    assert Stage([(0, bare)], modified=now - 60).run().ending is Ending.TIME_LIMIT
+def test_what_was_written_between_the_call_and_the_first_look_is_no_history() -> None:
+    def ending(plot: Plot, modified: float) -> Ending:
+        return Stage(plot, modified=modified, terms=Terms(timeout=60)).run().ending
+
+    crash, loop = start(1) + death(1), LOOP
+    assert ending([(0, crash)], WALL - 0.1) is Ending.TIME_LIMIT
+    assert ending([(0, crash)], WALL + 0.1) is Ending.CRASHED
+    assert ending([(0, loop)], WALL - 0.1) is Ending.TIME_LIMIT
+    assert ending([(0, loop)], WALL + 0.1) is Ending.CRASH_LOOPING
+    assert ending([(0, loop + start(4))], WALL + 0.1) is Ending.TIME_LIMIT
+
+
+def test_a_failure_that_is_tried_again_is_not_the_end() -> None:
+    again = (
+        "(APIServer pid=101) '(MaxRetryError(\"HTTPSConnectionPool(host='hub.example', port=443): "
+        "Max retries exceeded with url: /m/resolve/main/config.json (Caused by NewConnectionError("
+        "'Failed to establish a new connection: [Errno 101] Network is unreachable'))\"), "
+        "'(Request ID: 1)')' thrown while requesting HEAD https://hub.example/m/config.json"
+    )
+    plot: Plot = [(1, start()), *((5.0 * n, lines(again)) for n in range(1, 9))]
+    assert Stage([*plot, (60, shards(3)), (70, ready())]).run().ending is Ending.REACHED
+    silent = Stage(plot)
+    assert silent.run().ending is Ending.CRASHED
+    assert silent.audience.shown[-20].why.startswith("the log shows a failure")
 
 
 # -- evidence that contradicts the log
@@ -157,7 +172,7 @@ def test_a_dead_process_under_a_loading_log_is_crashed() -> None:
 
 
 def test_a_process_that_was_dead_at_the_call_ends_the_wait() -> None:
-    decision = Stage([(0, LOOP)], process=[(0, GONE)], modified=OLD).run()
+    decision = Stage([(0, LOOP)], process=[(0, GONE)]).run()
     assert decision.ending is Ending.CRASH_LOOPING
     assert Stage([], process=[(0, GONE)]).run().ending is Ending.CRASHED
 
@@ -315,7 +330,7 @@ def test_plain_lines_come_at_changes_and_once_a_minute() -> None:
 def test_the_eta_comes_from_earlier_starts() -> None:
     first = start(1) + ready(3) + stop(3)
     plot: Plot = [(0, first), (5, start(7)), (20, shards(9)), (150, ready(9))]
-    stage = Stage(plot, modified=OLD)
+    stage = Stage(plot)
     assert stage.run().ending is Ending.REACHED
     told = [s for s in stage.audience.shown if s.left_from == "by earlier starts"]
     assert told

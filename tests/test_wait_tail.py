@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from loopdetect.errors import SourceError
-from loopdetect.live.mark import is_just_now
 from loopdetect.live.tail import FileTail, PipeTail, Tail, Turn, open_tail
 
 
@@ -141,23 +140,3 @@ def test_a_named_pipe_waits_for_its_writer(tmp_path: Path) -> None:
     assert tail.look().data == b"text\n"
     os.close(write)
     assert tail.look().ended
-
-
-@pytest.mark.parametrize(
-    ("log_time", "modified", "just"),
-    [
-        (None, 999.0, True),
-        (None, 900.0, False),
-        (None, 1001.0, False),
-        (None, None, False),
-        (998.0, 999.0, True),
-        (998.0 + 3600 * 2, 999.0, True),
-        (998.0 + 3600 * 5.5, 999.0, True),
-        (998.0 - 300, 999.0, False),
-        (998.0 - 86_400 * 3, 999.0, False),
-    ],
-)
-def test_what_was_written_a_moment_ago(
-    log_time: float | None, modified: float | None, just: bool
-) -> None:
-    assert is_just_now(log_time, modified, 1000.0) is just

@@ -35,8 +35,8 @@ class StageClock:
     def now(self) -> float:
         return self.time
 
-    def wall(self) -> float:
-        return WALL + self.time
+    def called_at(self) -> float:
+        return WALL
 
     def sleep(self, seconds: float) -> None:
         self.time += seconds
@@ -48,7 +48,7 @@ class StageTail:
 
     clock: StageClock
     plot: list[tuple[float, bytes | Turn]]
-    modified: float = WALL
+    modified: float = WALL - 86_400
     name: str = "server.log"
     exists: bool = True
     ends: bool = False
@@ -92,7 +92,7 @@ class Stage:
     history: bool = True
     ends: bool = False
     exists: bool = True
-    modified: float = WALL
+    modified: float = WALL - 86_400
 
     def __post_init__(self) -> None:
         self.clock = StageClock()

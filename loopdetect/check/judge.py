@@ -7,7 +7,7 @@ from typing import Final
 
 from loopdetect.core.fingerprint import fingerprint
 from loopdetect.expectation import Expectation, Mismatch, compare, state_line
-from loopdetect.finding import Finding
+from loopdetect.finding import Finding, Level
 from loopdetect.model import Report, State
 
 BAD: Final = frozenset({State.CRASHED, State.CRASH_LOOPING, State.STALLED})
@@ -75,7 +75,7 @@ def _of_state(path: str, report: Report, expected: str | None) -> Finding:
         stream=report.stream,
         title=f"{report.server.title or 'server'} is {state.value}",
         hint=cause.hint if cause else UNKNOWN_HINT if state is State.UNKNOWN else "",
-        undecided=state is State.UNKNOWN,
+        level=Level.WARNING if state is State.UNKNOWN else Level.ERROR,
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 from loopdetect.check import toml_text
 from loopdetect.expectation import KEYS, compare, parse_expectation
 from loopdetect.model import Report
+from loopdetect.render.clock import iso
 
 WRITTEN: Final = ("state", "server", "restarts", "phase", "reason")
 _TABLE: Final = re.compile(
@@ -21,13 +22,16 @@ _PAIR: Final = re.compile(
 )
 
 
-def refreshed(old: str | None, reports: Sequence[Report], name: str) -> str:
+def refreshed(
+    old: str | None, reports: Sequence[Report], name: str, now: float | None = None
+) -> str:
     """Return the text of the expectation file of the log `name`, given its text so far.
 
     Keys that fit stay as they are, with comments and alternatives; those that do not are set anew.
+    `now` is the time that the reports were made for, if one was given.
     """
     if old is None:
-        return _anew(reports, name, {})
+        return _anew(reports, name, {} if now is None else {"now": iso(now)})
     try:
         before = tomllib.loads(old)
     except tomllib.TOMLDecodeError:

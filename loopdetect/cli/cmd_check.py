@@ -22,7 +22,7 @@ from loopdetect.cli.output import Destination, destination, write
 from loopdetect.cli.params import DURATION, STATES
 from loopdetect.errors import LoopdetectError, UsageProblem
 from loopdetect.expectation import SUFFIX, expectation_path, log_beside
-from loopdetect.finding import CheckedLog
+from loopdetect.finding import CheckedLog, Level
 from loopdetect.model import State
 from loopdetect.render import RenderOptions
 from loopdetect.render.escape import visible
@@ -203,7 +203,7 @@ def _update(paths: Sequence[str], job: Job) -> int:
             code = ExitCode.UNABLE
             continue
         old = file.read_text("utf-8") if file.is_file() else None
-        text = refreshed(old, reports, os.path.basename(path))
+        text = refreshed(old, reports, os.path.basename(path), job.now)
         if text != old:
             write(text, destination(str(file), "never"))
             complain(str(file), word="wrote" if old is None else "refreshed")
@@ -239,6 +239,6 @@ def _exit_code(checked: Sequence[CheckedLog]) -> ExitCode:
     found = open_findings(checked)
     if any(log.problem for log in checked):
         return ExitCode.UNABLE
-    if any(not finding.undecided for finding in found):
+    if any(finding.level is Level.ERROR for finding in found):
         return ExitCode.FINDING
     return ExitCode.UNDECIDED if found else ExitCode.OK

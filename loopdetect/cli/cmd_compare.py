@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from loopdetect.cli import library
+from loopdetect.cli.known_lines import KnownLines
 from loopdetect.cli.lazy import CodedCommand
 from loopdetect.cli.options import format_option, output_options, profile_option
 from loopdetect.cli.output import destination, write
 from loopdetect.cli.progress_bar import reading
 from loopdetect.errors import LoopdetectError, UsageProblem
-from loopdetect.model import Kind, Report, Run
+from loopdetect.model import Report, Run
 from loopdetect.render import RenderOptions
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def compare(
     reports_a, notable_a = _read(a, known, forced, quiet)
     reports_b, notable_b = (reports_a, notable_a) if a == b else _read(b, known, forced, quiet)
     found = [
-        hold_against(side_a, side_b, _harmless(known, side_b.report))
+        hold_against(side_a, side_b, KnownLines(known, side_b.report.server.name).harmless)
         for side_a, side_b in _sides(
             reports_a, notable_a, reports_b, notable_b, (run_a, run_b), a == b
         )
@@ -146,19 +147,3 @@ def _numbered(report: Report, number: int | None) -> Run | None:
             f"{report.source}: there is no run {number}", f"it has runs {first} to {last}"
         )
     return found
-
-
-def _harmless(known: Library, report: Report) -> Callable[[str], bool]:
-    """Return what tells the error-like lines that a profile calls harmless."""
-    from loopdetect.core.rules import Chain
-    from loopdetect.profiles import ALWAYS
-
-    names = [*([report.server.name] if report.server.name else []), *ALWAYS]
-    chain = Chain(known, [name for name in names if name in known.profiles])
-
-    def harmless(text: str) -> bool:
-        message = chain.prefixes.strip(text)
-        match = chain.match(message.text, message.level)
-        return match is not None and match.rule.kind in (Kind.HARMLESS, Kind.REQUEST_ERROR)
-
-    return harmless

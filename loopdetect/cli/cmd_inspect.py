@@ -29,6 +29,7 @@ from loopdetect.render import RenderOptions, renderer
 
 if TYPE_CHECKING:
     from loopdetect.profiles import Library
+    from loopdetect.source.histories import History
 
 FORMATS = ("text", "json", "jsonl", "markdown", "html")
 
@@ -42,6 +43,7 @@ class Inspection:
     policy: Policy
     now: float | None
     quiet: bool
+    join: bool | None = None
 
 
 @dataclass(slots=True)
@@ -86,6 +88,12 @@ class Findings:
     help="How long nothing may advance; compile (45m) and graph-capture (15m) keep a longer limit."
     "  [default: 5m]",
 )
+@click.option(
+    "--join/--no-join",
+    default=None,
+    help="Read all LOGs as one history in the order of time, or each for itself."
+    "  [default: rotated logs and 0.log 1.log … together]",
+)
 @detail_options
 def inspect(
     logs: tuple[str, ...],
@@ -98,6 +106,7 @@ def inspect(
     loop_after: int | None,
     stable_after: float | None,
     stall_after: float | None,
+    join: bool | None,
     quiet: bool,
     verbose: bool,
 ) -> int:
@@ -108,7 +117,7 @@ def inspect(
     target = destination(output, color)
     known, forced = library.load(profiles)
     policy = make_policy(loop_after, stable_after, stall_after)
-    findings = examine(logs, Inspection(known, forced, policy, now, quiet))
+    findings = examine(logs, Inspection(known, forced, policy, now, quiet, join))
     options = RenderOptions(target.color, target.width, int(verbose) - int(quiet), target.ascii)
     if findings.reports or findings.whole or form == "json":
         write(renderer(form)(findings.reports, options), target)
@@ -141,28 +150,36 @@ def make_policy(
 def examine(logs: Iterable[str], inspection: Inspection) -> Findings:
     """Read every log and return what was found; problems are said as they come."""
     findings = Findings()
+    from loopdetect.source.histories import apart, histories, joined
+
     sources, problems = inputs.expand(logs)
     for problem in problems:
         findings.problem(problem)
-    for source in sources:
-        _examine(source, inspection, findings)
+    grouped = {None: histories, True: lambda files: [joined(files)], False: apart}
+    for history in grouped[inspection.join](sources) if sources else ():
+        _examine(history, inspection, findings)
     return findings
 
 
-def _examine(source: str, inspection: Inspection, findings: Findings) -> None:
+def _examine(history: History, inspection: Inspection, findings: Findings) -> None:
     from loopdetect.core.detector import Detector
     from loopdetect.source.files import CutShort, open_source
 
     detector = Detector(
-        inspection.library, policy=inspection.policy, source=source, profile=inspection.profile
+        inspection.library, policy=inspection.policy, source=history.name, profile=inspection.profile
     )
-    try:
-        with reading(source, inspection.quiet) as on_read:
-            for chunk in open_source(source, on_read):
-                detector.feed(chunk)
-    except CutShort as problem:
-        findings.problem(problem)
-    except SourceError as problem:
-        findings.problem(problem)
-        return
-    findings.reports.extend(detector.finish(now=inspection.now))
+    read = 0
+    for file in history.files:
+        detector.next_file(file, restarted=history.restarts)
+        try:
+            with reading(file, inspection.quiet) as on_read:
+                for chunk in open_source(file, on_read):
+                    detector.feed(chunk)
+            read += 1
+        except CutShort as problem:
+            findings.problem(problem)
+            read += 1
+        except SourceError as problem:
+            findings.problem(problem)
+    if read:
+        findings.reports.extend(detector.finish(now=inspection.now))

@@ -110,8 +110,8 @@ def _watched(
 
 
 def _excerpt(copy: IO[bytes], reports: Sequence[Report]) -> Iterator[bytes]:
-    from loopdetect.redact.redaction import blocks
     from loopdetect.redact.excerpt import excerpt, wanted_lines
+    from loopdetect.redact.redaction import blocks
 
     for line in excerpt(blocks(_chunks(copy)), wanted_lines(reports)):
         yield line.encode("utf-8", "surrogateescape")

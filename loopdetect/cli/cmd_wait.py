@@ -199,13 +199,12 @@ def wait(
     request = Request(log=log, until=State(until), quiet=quiet, color=color, **rest)  # type: ignore[arg-type]
     target = destination(output, color)
     known, forced = library.load(profiles)
-    with ExitStack() as stack:
-        stack.enter_context(_terminable())
-        run, watch = _prepare(request, known, forced, stack)
-        try:
+    try:
+        with _terminable(), ExitStack() as stack:
+            run, watch = _prepare(request, known, forced, stack)
             decision = run.run()
-        except Terminated:
-            return ExitCode.TERMINATED
+    except Terminated:
+        return ExitCode.TERMINATED
     code = _codes()[decision.ending.value]
     _tell(decision, watch, form, request, target, code)
     return code
@@ -228,6 +227,8 @@ def _codes() -> dict[str, ExitCode]:
 def _prepare(
     request: Request, known: Library, forced: str | None, stack: ExitStack
 ) -> tuple[Wait, LogWatch]:
+    # The last words are imported before they are needed: the answer should not be late for them.
+    import loopdetect.live.closing  # noqa: F401
     from loopdetect.core.detector import Detector
     from loopdetect.live.judge import Terms
     from loopdetect.live.log_watch import LogWatch

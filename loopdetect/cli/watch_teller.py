@@ -56,7 +56,7 @@ class Teller:
         self._channels = tuple(channels)
         self._say = say
         self._on_round = tuple(on_round)
-        self._trouble = False
+        self._troubles: set[str] = set()
         board.count_alerts(self._alerts)
 
     def begin(self) -> None:
@@ -144,11 +144,9 @@ class Teller:
             with self._store.together():
                 write(self._store)
         except sqlite3.Error as problem:
-            if not self._trouble:
+            if str(problem) not in self._troubles:
+                self._troubles.add(str(problem))
                 self._say(f"--state-dir: cannot keep the state: {problem}; watching goes on")
-            self._trouble = True
-            return
-        self._trouble = False
 
     def _save(
         self,

@@ -20,7 +20,9 @@ CHAINS: Final = (
 )
 MAX_LINES: Final = 4000
 MAX_FOREIGN: Final = 200
+MAX_FOREIGN_SINCE: Final = 16
 MAX_CONTINUATION: Final = 60
+FRAME: Final = re.compile(r' +File "[^"]+", line \d+, in ')
 _EXCEPTION: Final = re.compile(
     r"(?:[A-Za-z_]\w*\.|<\w+>\.)*(?P<type>[A-Z]\w*[a-z]\w*)(?:\([\w.]*\))?(?:: ?(?P<text>.*)|$)",
     re.DOTALL,
@@ -69,31 +71,36 @@ class Block:
         "_chained",
         "_first_frame",
         "_foreign",
+        "_foreign_since",
         "_lines",
         "bare",
         "chain",
         "excused",
         "first_line",
+        "last_line",
         "main",
         "panic",
         "source",
+        "time",
     )
 
     def __init__(
         self, line: int, source: str, *, bare: bool | None, excused: bool, panic: bool = False
     ) -> None:
-        self.first_line = line
+        self.first_line = self.last_line = line
         self.source = source
         self.bare = bare
         self.excused = excused
         self.chain: list[Raised] = []
         self.main = False
+        self.time: float | None = None
         self.panic = panic
         self._at = _At.PANIC if panic else _At.FRAMES
         self._chained = False
         self._first_frame = True
         self._lines = 0
         self._foreign = 0
+        self._foreign_since = 0
 
     @property
     def raised(self) -> bool:
@@ -103,14 +110,23 @@ class Block:
     def passes(self) -> bool:
         """Count a line of another writer; False when the block has waited long enough."""
         self._foreign += 1
-        return self._foreign <= MAX_FOREIGN and self._at is _At.FRAMES
+        if not self.raised:
+            return self._foreign <= MAX_FOREIGN
+        # Interleaved writers are told apart by their prefix; bare lines only until the exception is out.
+        self._foreign_since += 1
+        return self.bare is False and self._foreign_since <= MAX_FOREIGN_SINCE
 
-    def take(self, line: int, text: str) -> bool:
+    def take(self, line: int, text: str, time: float | None = None) -> bool:
         """Offer a line of the same writer; False when the block ended before it."""
         self._lines += 1
         if self._lines > MAX_LINES:
             return False
-        return _TAKE[self._at](self, line, text)
+        self._foreign_since = 0
+        taken = _TAKE[self._at](self, line, text)
+        if taken and text.strip():
+            self.last_line = line
+            self.time = time if time is not None else self.time
+        return taken
 
     def _frames(self, line: int, text: str) -> bool:
         if HEADER in text:

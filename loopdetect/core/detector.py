@@ -1,10 +1,10 @@
 """The only door to the core: bytes in, reports out.
 
-How this works: bytes are cut into regions of whole segments. A region is searched for all literals
-of the rules in force, and only the segments that hold one are cut out, freed from their envelopes
-and handed to the stream they belong to. While a stream reads a traceback, or a cause waits for the
-lines after it, segments are taken one after the other. Until the server is known the literals of
-all profiles are searched for; afterwards only those of the profiles in play.
+How this works: bytes are cut into regions of whole segments. A region is searched for the literals
+of the rules that could tell something new, and only the segments that hold one are cut out, freed
+from their envelopes and handed to the stream they belong to. While a stream reads a traceback, or
+a cause waits for the lines after it, segments are taken one after the other. Until the server is
+known the literals of all profiles are searched for; afterwards only those of the profiles in play.
 """
 
 from __future__ import annotations
@@ -13,33 +13,38 @@ import copy
 from collections import Counter
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from typing import Final
 
-from loopdetect.core.block import CHAINS, HEADER, PANIC
 from loopdetect.core.context import NEAR, Contexts
 from loopdetect.core.envelope import ANSI, Enveloped, host_of, peel
 from loopdetect.core.line import Line
 from loopdetect.core.lines import CUT_MARK, MAX_SEGMENT, Cutter
 from loopdetect.core.newest_first import MAX_TURNED, is_newest_first, renumbered, turned
-from loopdetect.core.prefilter import Prefilter, make_prefilter
-from loopdetect.core.programs import block_program, program_of, several_programs
-from loopdetect.core.recognise import IdentifyRules
+from loopdetect.core.programs import (
+    TAILED,
+    block_program,
+    program_of,
+    several_programs,
+    tailed_file,
+)
+from loopdetect.core.recognise import Unknown
+from loopdetect.core.search import Aim, search_of
 from loopdetect.core.snapshots import with_snapshots
 from loopdetect.core.stream import Stream
 from loopdetect.core.transcode import is_json_envelope, transcode
 from loopdetect.core.transcript import Finding, Transcript, looks_like_transcript
 from loopdetect.core.verdict import report_of
-from loopdetect.model import Kind, Policy, Report, Shared
+from loopdetect.core.walk import Walk
+from loopdetect.model import Policy, Report, SourceFile
 from loopdetect.profiles import ALWAYS, Library
 
 HEAD: Final = 16 * 1024
 UNKNOWN_AFTER: Final = 256 * 1024
-LOOKBACK: Final = 4096
 MAX_STREAMS: Final = 200
-DAEMON: Final = "PM2"
-BAR_LITERALS: Final = ("it/s", "s/it", "B/s]", "% Completed | ", "━━━━", "] -- ETA", "] -- Took")
-BLOCK_LITERALS: Final = (HEADER, PANIC, *CHAINS)
-_QUIET_WHEN_READY: Final = frozenset({Kind.ALIVE})
+NAMES_TRIED: Final = 20
+# What a supervisor calls itself among the programs whose lines it prefixes.
+DAEMONS: Final = ("PM2", "system")
 
 
 class Detector:
@@ -57,7 +62,7 @@ class Detector:
         self._policy = policy or Policy()
         self._source = source
         self._forced = profile
-        self._search = _search_of(library)
+        self._search = search_of(library)
         self._cutter = Cutter()
         self._head: bytearray | None = bytearray()
         self._transcode = False
@@ -65,18 +70,17 @@ class Detector:
         self._finding: Finding | None = None
         self._streams: dict[str | None, Stream] = {}
         self._contexts = Contexts()
-        self._line = 1
-        self._done_bytes = 0
-        self._tail = b""
-        self._line_head = b""
-        self._in_line = False
+        self._walk = Walk(self._search)
+        self._place = self._walk.place
         self._names: frozenset[str] = frozenset()
         self._programs = False
         self._part_hit = False
         self._turned: bytearray | None = None
+        self._files: list[SourceFile] = []
+        self._ends_open = False
         self._was_turned = False
-        self._key: tuple[frozenset[str], bool, bool] | None = None
-        self._prefilter: Prefilter | None = None
+        self._tailed: str | None = None
+        self._aims: tuple[object, Aim] | None = None
         self._finished = False
 
     # -- the door
@@ -85,6 +89,7 @@ class Detector:
         """Add bytes in any chunking; `now` is not needed to read, only to judge."""
         if not data:
             return
+        self._ends_open = not data.endswith(b"\n")
         if self._head is not None:
             self._head += data
             if len(self._head) < HEAD:
@@ -94,7 +99,7 @@ class Detector:
         if self._turned is not None:
             self._hold(data)
             return
-        self._region(self._cutter.feed(data))
+        self._read(data)
 
     def finish(self, *, now: float | None = None) -> tuple[Report, ...]:
         """End the log and report on each of its streams; `now` is on the log's own clock."""
@@ -104,10 +109,10 @@ class Detector:
             if self._turned is not None:
                 held, self._turned = bytes(self._turned), None
                 self._was_turned = True
-                self._region(self._cutter.feed(turned(held)))
+                self._read(turned(held))
             rest = self._cutter.finish()
             if rest:
-                self._region(rest)
+                self._region(rest, 0, len(rest))
             if self._transcript is not None:
                 stream = Stream(
                     None, self._library, self._search.identify, self._forced, self._contexts
@@ -118,6 +123,18 @@ class Detector:
                 stream.finish()
             self._finished = True
         return self._reports(now)
+
+    def next_file(self, name: str, *, restarted: bool = False) -> None:
+        """Go on with the next file of the same history; `restarted` says that it is a new process's."""
+        if self._ends_open:
+            self.feed(b"\n")
+        if self._files and self._head is not None and self._head:
+            self._open()
+        if self._files and restarted:
+            for stream in self._ordered():
+                stream.decide()
+                stream.machine.file_ended()
+        self._files.append(SourceFile(name, self._place.line))
 
     def snapshot(self, *, now: float | None = None) -> tuple[Report, ...]:
         """Report as if the log ended here, and go on."""
@@ -131,7 +148,7 @@ class Detector:
         self._turned += data
         if len(self._turned) > MAX_TURNED:
             held, self._turned = bytes(self._turned), None
-            self._region(self._cutter.feed(held))
+            self._read(held)
 
     def _open(self) -> None:
         head, self._head = bytes(self._head or b""), None
@@ -146,64 +163,27 @@ class Detector:
             self._turned = bytearray()
             self._hold(head)
             return
-        self._region(self._cutter.feed(head))
+        self._read(head)
 
     # -- regions
 
-    def _region(self, region: bytes) -> None:
-        if not region:
-            return
+    def _read(self, data: bytes) -> None:
+        for buffer, start, stop in self._cutter.regions(data):
+            self._region(buffer, start, stop)
+
+    def _region(self, buffer: bytes, start: int, stop: int) -> None:
         if self._transcode:
-            region = transcode(region)
+            buffer = transcode(buffer[start:stop])
+            start, stop = 0, len(buffer)
         if self._transcript is not None:
-            self._transcript.feed(region)
-            self._line += region.count(b"\n")
-            self._remember(region)
+            self._place.enter(buffer, start, stop)
+            self._transcript.feed(buffer[start:stop])
+            self._place.leave()
             return
-        returns = b"\r" in region
-        length = len(region)
-        pos = counted = 0
-        offsets = self._offsets(region, 0)
-        index = 0
-        while pos < length:
-            while index < len(offsets) and offsets[index] < pos:
-                index += 1
-            if not self._sequential():
-                if index == len(offsets):
-                    break
-                at = offsets[index]
-                start = region.rfind(b"\n", pos, at) + 1
-                if returns:
-                    start = max(start, region.rfind(b"\r", pos, at) + 1)
-                pos = max(pos, start)
-            end = _end(region, pos, returns)
-            hit = index < len(offsets) and offsets[index] < end
-            self._line += region.count(b"\n", counted, pos)
-            counted = pos
-            self._segment(region, pos, end, hit)
-            pos = end + 1
-            if self._search_changed():
-                offsets, index = [o + pos for o in self._offsets(region[pos:], 0)], 0
-        self._line += region.count(b"\n", counted)
-        self._remember(region)
+        self._walk.region(buffer, start, stop, self)
 
-    def _remember(self, region: bytes) -> None:
-        """Keep what the next region may look back on."""
-        newline = region.rfind(b"\n") + 1
-        rest = region[newline:]
-        if newline:
-            self._line_head = rest[:512]
-        elif len(self._line_head) < 512:
-            self._line_head = (self._line_head + rest)[:512]
-        self._tail = (self._tail + region)[-LOOKBACK:]
-        self._done_bytes += len(region)
-
-    def _offsets(self, region: bytes, start: int) -> list[int]:
-        self._search_changed()
-        assert self._prefilter is not None
-        return self._prefilter.offsets(region)
-
-    def _sequential(self) -> bool:
+    def sequential(self) -> bool:
+        """True while every segment is wanted, not only the hits."""
         return (
             not self._streams
             or self._part_hit
@@ -211,33 +191,44 @@ class Detector:
             or any(stream.collecting for stream in self._streams.values())
         )
 
-    def _search_changed(self) -> bool:
-        """Choose the literals to search for; True when the choice is a new one."""
+    def aim(self, offset: int) -> Aim:
+        """Return what could tell something new from an offset of the source on."""
         streams = self._streams.values()
-        if self._done_bytes > UNKNOWN_AFTER:
+        if offset > UNKNOWN_AFTER:
             for stream in streams:
                 stream.decide()
-        known = frozenset(name for stream in streams for name in stream.names)
-        if not known or not all(stream.names for stream in streams):
-            known = frozenset(self._library.profiles) if not known else known | frozenset(ALWAYS)
-        alive = not streams or any(stream.wants_alive for stream in streams)
-        settled = len(self._streams) == 1 and all(stream.recognised for stream in streams)
-        key = (known, alive, settled)
-        if key == self._key:
-            return False
-        self._key = key
-        self._prefilter = self._search.prefilter(known, alive, settled)
-        return True
+        known = tuple(
+            (stream.names, stream.unknown, stream.wants_alive, stream.serving) for stream in streams
+        )
+        if self._aims is None or self._aims[0] != known:
+            self._aims = known, self._aim_at(known)
+        return self._aims[1]
+
+    def _aim_at(self, known: tuple[tuple[tuple[str, ...], Unknown, bool, bool], ...]) -> Aim:
+        names = frozenset(name for profiles, *_ in known for name in profiles)
+        if not names:
+            names = frozenset(self._library.profiles)
+        single = len(known) == 1
+        return Aim(
+            names | frozenset(ALWAYS),
+            known[0][1] if single else Unknown.EVERYTHING,
+            alive=not known or any(alive for *_, alive, _ in known),
+            serving=bool(known) and all(serving for *_, serving in known),
+        )
 
     # -- segments
 
-    def _segment(self, region: bytes, start: int, end: int, hit: bool) -> None:
-        raw = region[start:end]
-        if not raw:
-            return
+    def take(self, raw: bytes, at: int, hit: bool) -> None:
+        """Take the segment at an offset of the region that is being read."""
+        self._take(raw, self._place.line, at, hit, self._place.head_of(at))
+
+    def take_earlier(self, raw: bytes, line: int) -> None:
+        """Take the segment that ended right before the region, which nothing was found in."""
+        self._take(raw, line, self._place.first, False, None)
+
+    def _take(self, raw: bytes, number: int, at: int, hit: bool, head: bytes | None) -> None:
         if len(raw) > MAX_SEGMENT:
             raw = raw[:MAX_SEGMENT] + CUT_MARK
-        head = self._head_of(region, start)
         text = ANSI.sub("", raw.decode("utf-8", "replace"))
         if head is None:
             enveloped = peel(text, self._names)
@@ -245,43 +236,36 @@ class Detector:
                 if _is_part(raw):
                     self._part_hit = self._part_hit or hit
                     return
-                enveloped = self._joined(region, start, enveloped)
+                enveloped = self._joined(at, enveloped)
                 hit, self._part_hit = hit or self._part_hit, False
         else:
             outer = peel(ANSI.sub("", head.decode("utf-8", "replace")), self._names)
             enveloped = Enveloped(
                 text, outer.stamp, outer.stream, outer.process, outer.pid, outer.level, outer.kinds
             )
-        enveloped = self._with_stream(enveloped, region, start)
-        number = self._line
+        if text.startswith(TAILED):
+            self._tailed = tailed_file(text) or self._tailed
+            return
+        enveloped = self._with_stream(enveloped, at)
         if self._contexts.waiting:
             self._contexts.after(number, enveloped.text)
         stream = self._stream_for(enveloped)
         if stream is None:
             return
         before, known = stream.failures, bool(stream.names)
-        look_back = partial(self._time_before, region, start, stream) if hit and known else None
-        told = partial(self._lines_before, region, start) if look_back else None
+        look_back = partial(self._time_before, at, stream) if hit and known else None
+        told = partial(self._lines_before, at) if look_back else None
         stream.take(Line(number, enveloped, hit, look_back, told))
         opened = stream.machine.open
         if known and opened is not None and opened.failures and stream.failures != before:
             self._contexts.want(
-                opened.failures[-1], number, self._lines_before(region, start), enveloped.text
+                opened.failures[-1], number, self._lines_before(at), enveloped.text
             )
 
-    def _head_of(self, region: bytes, start: int) -> bytes | None:
-        """Return the start of the physical line when the segment does not begin it."""
-        newline = region.rfind(b"\n", 0, start) + 1
-        if newline == 0:
-            head = self._line_head + region[:start]
-        else:
-            head = region[newline:start]
-        return head[:512] if head else None
-
-    def _joined(self, region: bytes, start: int, enveloped: Enveloped) -> Enveloped:
+    def _joined(self, start: int, enveloped: Enveloped) -> Enveloped:
         """Put the parts of a line that the container runtime split together again."""
         parts: list[str] = []
-        for line in reversed(self._before(region, start).split(b"\n")[:-1]):
+        for line in reversed(self._place.before(start).split(b"\n")[:-1]):
             if not _is_part(line):
                 break
             parts.append(ANSI.sub("", line.split(b" ", 3)[3].decode("utf-8", "replace")))
@@ -289,30 +273,33 @@ class Detector:
             return enveloped
         return replace(enveloped, text="".join(reversed(parts)) + enveloped.text)
 
-    def _with_stream(self, enveloped: Enveloped, region: bytes, start: int) -> Enveloped:
+    def _with_stream(self, enveloped: Enveloped, start: int) -> Enveloped:
         """A collector's own line about a service ('web-1 exited with code 1') belongs to that service."""
         name = None
-        if self._programs and enveloped.stream in (None, DAEMON):
+        if self._programs and enveloped.stream in (None, *DAEMONS):
             name = program_of(enveloped.text)
             if name is None and not enveloped.kinds:
-                name = block_program(self._before(region, start).decode("utf-8", "replace"))
+                name = block_program(self._place.before(start).decode("utf-8", "replace"))
         elif enveloped.stream is None and self._streams:
-            word = enveloped.text.split(" ", 1)[0]
-            name = next(
-                (
-                    n
-                    for n in self._streams
-                    if n and (word == n or word.endswith((f"_{n}", f"-{n}")))
-                ),
-                None,
-            )
+            name = self._service_named(enveloped.text)
+        if name is None and enveloped.stream is None:
+            name = self._tailed
         return replace(enveloped, stream=name) if name is not None else enveloped
+
+    def _service_named(self, text: str) -> str | None:
+        """Return the stream that a line without a service's prefix names at its head or as a pod."""
+        word = text.split(" ", 1)[0]
+        for name in islice(self._streams, NAMES_TRIED):
+            if name and (word == name or word.endswith((f"_{name}", f"-{name}")) or f"pod/{name.split('/')[0]} " in text):
+                return name
+        return None
 
     def _stream_for(self, enveloped: Enveloped) -> Stream | None:
         name = enveloped.stream
         if name is None and self._streams:
             named = [key for key in self._streams if key is not None]
-            if len(named) == 1 and None not in self._streams:
+            bare = self._streams.get(None)
+            if len(named) == 1 and (bare is None or bare.profile is None):
                 name = named[0]
         stream = self._streams.get(name)
         if stream is None:
@@ -324,15 +311,10 @@ class Detector:
             self._streams[name] = stream
         return stream
 
-    def _before(self, region: bytes, start: int) -> bytes:
-        if start >= LOOKBACK:
-            return region[start - LOOKBACK : start]
-        return (self._tail + region[:start])[-LOOKBACK:]
-
-    def _lines_before(self, region: bytes, start: int) -> tuple[str, ...]:
+    def _lines_before(self, start: int) -> tuple[str, ...]:
         lines = [
             line
-            for line in self._before(region, start).replace(b"\r", b"\n").split(b"\n")
+            for line in self._place.before(start).replace(b"\r", b"\n").split(b"\n")
             if line.strip()
         ]
         return tuple(
@@ -340,9 +322,9 @@ class Detector:
             for line in lines[-NEAR:]
         )
 
-    def _time_before(self, region: bytes, start: int, stream: Stream) -> float | None:
+    def _time_before(self, start: int, stream: Stream) -> float | None:
         """Return when the line before was written; the end of a run that printed no end."""
-        for raw in reversed(self._before(region, start).split(b"\n")[-12:]):
+        for raw in reversed(self._place.before(start).split(b"\n")[-12:]):
             if raw.strip():
                 line = peel(ANSI.sub("", raw[-2000:].decode("utf-8", "replace")), self._names)
                 if line.stream == stream.name or line.stream is None:
@@ -357,13 +339,17 @@ class Detector:
         return list(self._streams.values())
 
     def _reports(self, now: float | None) -> tuple[Report, ...]:
-        lines = self._line - (1 if self._ends_with_newline() else 0)
+        lines = self._place.line - (1 if self._ends_with_newline() else 0)
         if self._cutter.total == 0 and not self._streams:
             lines = 0
         streams = self._ordered() or [
             Stream(None, self._library, self._search.identify, self._forced, self._contexts)
         ]
-        told = [s for s in streams if s.profile is not None or s.supervised]
+        told = [
+            s
+            for s in streams
+            if s.profile is not None or s.supervised or (self._tailed and s.name and s.failures)
+        ]
         named = [s for s in told if s.name is not None]
         if named and len(told) > len(named):
             told = [s for s in told if s.name is not None or s.profile is not None]
@@ -390,19 +376,21 @@ class Detector:
             )
         if self._finding is not None:
             return tuple(with_snapshots(report, self._finding) for report in reports)
+        if len(self._files) > 1:
+            reports = [replace(report, files=tuple(self._files)) for report in reports]
         if self._was_turned:
             return tuple(renumbered(report) for report in reports)
         return tuple(reports)
 
     def _ends_with_newline(self) -> bool:
-        return self._tail.endswith(b"\n")
+        return self._place.tail(1) == b"\n"
 
     def _last_times(self) -> dict[str | None, float]:
         """Return when the last line of each stream was written."""
         times: dict[str | None, float] = {
             s.name: s.last_time for s in self._streams.values() if s.last_time is not None
         }
-        for raw in self._tail.split(b"\n"):
+        for raw in self._place.tail().split(b"\n"):
             line = peel(ANSI.sub("", raw.decode("utf-8", "replace")), self._names)
             stream = self._streams.get(line.stream)
             if stream is None and len(self._streams) == 1:
@@ -412,15 +400,6 @@ class Detector:
                 if time is not None:
                     times[stream.name] = max(time, times.get(stream.name, time))
         return times
-
-
-def _end(region: bytes, start: int, returns: bool) -> int:
-    end = region.find(b"\n", start)
-    end = len(region) if end < 0 else end
-    if returns:
-        back = region.find(b"\r", start, end)
-        end = back if back >= 0 else end
-    return end
 
 
 def _is_part(line: bytes) -> bool:
@@ -455,40 +434,3 @@ def _service_names(sample: bytes) -> frozenset[str]:
     if sum(count >= 3 for count in hosts.values()) > 1:
         known |= {f"host:{host}" for host in hosts}
     return frozenset(known)
-
-
-class _Search(Shared):
-    """What is compiled once for a library: identify rules, and a prefilter for each set of profiles."""
-
-    def __init__(self, library: Library) -> None:
-        self.library = library
-        self.identify = IdentifyRules(library)
-        self._prefilters: dict[tuple[frozenset[str], bool, bool], Prefilter] = {}
-
-    def prefilter(self, names: frozenset[str], alive: bool, settled: bool) -> Prefilter:
-        """Return the search for the literals of these profiles.
-
-        `alive` adds proof of serving; `settled` leaves out what only hints at another server.
-        """
-        found = self._prefilters.get((names, alive, settled))
-        if found is None:
-            identify = self.identify.proofs if settled else self.identify.literals
-            literals = set(identify) | set(BAR_LITERALS) | set(BLOCK_LITERALS)
-            for name in names | frozenset(ALWAYS):
-                profile = self.library.profiles.get(name)
-                for rule in profile.rules if profile else ():
-                    if rule.kind is Kind.IDENTIFY or (rule.kind in _QUIET_WHEN_READY and not alive):
-                        continue
-                    literals.update(rule.literals)
-            found = self._prefilters[names, alive, settled] = make_prefilter(literals)
-        return found
-
-
-# One library is in use at a time; its compiled search is kept beside it, so that many logs share it.
-_latest: list[_Search] = []
-
-
-def _search_of(library: Library) -> _Search:
-    if not _latest or _latest[0].library is not library:
-        _latest[:] = [_Search(library)]
-    return _latest[0]

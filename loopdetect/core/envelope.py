@@ -14,13 +14,20 @@ from typing import Any, Final
 from loopdetect.core.timestamp import Stamp, parse
 from loopdetect.model import Shared
 
-ANSI: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_=>])")
+# Escape sequences as they are, and as collectors write them out (#033 by syslog, ^[ by cat -v).
+ANSI: Final = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_=>])"
+    r"|(?:#033|\^\[|\\x1b|\\u001b|\\033)\[[0-9;]{0,12}m"
+)
+
 _LEVELS: Final = "TRACE|DEBUG|DEBG|INFO|WARN|WARNING|ERROR|ERRO|CRIT|CRITICAL|FATAL|BLAT|TRAC"
 
 
 @dataclass(frozen=True, slots=True)
 class Enveloped(Shared):
-    """A line without its envelopes; `record` is the whole JSON record where it was one."""
+    """A line without its envelopes; `record` is the whole JSON record where it was one,
+    `node` the rank of the node that `srun --label` puts before a line.
+    """
 
     text: str
     stamp: Stamp | None = None
@@ -30,6 +37,7 @@ class Enveloped(Shared):
     level: str | None = None
     kinds: tuple[str, ...] = ()
     record: str | None = None
+    node: str | None = None
 
 
 _TIME: Final = r"\d{4}-\d\d-\d\d[T _]\d\d:\d\d:\d\d(?:[.,]\d+)?"
@@ -42,6 +50,11 @@ _ENVELOPES: Final = tuple(
     for name, pattern in (
         ("cri", rf"(?P<time>{_TIME}{_ZONE}) (?:stdout|stderr) [FP](?::\w+)* ?(?P<text>.*)"),
         ("kubectl", r"\[pod/(?P<stream>[\w.-]+/[\w.-]+)\] ?(?P<text>.*)"),
+        (
+            "procfile",
+            r"(?P<time>\d\d:\d\d:\d\d) (?P<stream>system|[\w-]+\.\d+) +\| ?(?P<text>.*)",
+        ),
+        ("tai64n", r"@(?P<time>4[0-9a-f]{23}) (?P<text>.*)"),
         (
             "pm2-daemon",
             r"(?:(?P<time>\d{4}-\d\d-\d\d-\d\d:\d\d:\d\d) )?(?P<stream>PM2) +\| ?(?P<text>.*)",
@@ -78,7 +91,7 @@ _ENVELOPES: Final = tuple(
         ),
         (
             "supervisord",
-            r"(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}) (?P<level>CRIT|ERRO|WARN|INFO|DEBG|TRAC|BLAT) (?P<text>.*)",
+            r"(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}) (?P<level>CRIT|ERRO|WARN|INFO|DEBG|TRAC|BLAT) (?P<text>\S.*)",
         ),
         ("svlogd", r"(?P<time>\d{4}-\d\d-\d\d_\d\d:\d\d:\d\d\.\d{5}):? (?P<text>.*)"),
         (
@@ -109,7 +122,7 @@ _STERN: Final = re.compile(
     re.DOTALL,
 )
 _NUMBERED: Final = re.compile(r"[-_]\d+\Z")
-_QUICK: Final = re.compile(r"[\[({A-Za-z0-9 ]")
+_QUICK: Final = re.compile(r"[\[({@A-Za-z0-9 ]")
 _JSON_TIMES: Final = (
     "time",
     "timestamp",
@@ -173,6 +186,7 @@ def _inner(line: Enveloped, name: str, groups: dict[str, str | None]) -> Envelop
         process=groups.get("process") or line.process,
         pid=groups.get("pid") or line.pid,
         level=groups.get("level") or line.level,
+        node=groups.get("rank") or line.node,
         kinds=(*line.kinds, name),
     )
 

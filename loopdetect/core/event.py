@@ -20,6 +20,8 @@ class Failure(Shared):
     weak: bool = False
     outside: bool = False
     vague: bool = False
+    of_request: bool = False
+    until: int = 0
     cancels_ready: bool = False
     while_serving: bool = False
     phase: Phase | None = None
@@ -44,6 +46,7 @@ class Event(Shared):
     ends: bool = False
     process: str | None = None
     pid: str | None = None
+    node: str | None = None
     rule: Rule | None = None
     fields: dict[str, str] = field(default_factory=dict)
     phase: Phase | None = None

@@ -22,6 +22,7 @@ class Log(StrEnum):
     SILENT = "silent"
     OVER = "over"
     LOADING = "loading"
+    FAILING = "failing"
     READY = "ready"
     STALLED = "stalled"
     STOPPED = "stopped"
@@ -136,7 +137,7 @@ _UP: Final = frozenset({Health.UP})
 _GONE: Final = frozenset({Process.GONE})
 _UNHEARD: Final = frozenset({Health.UNASKED})
 _UNTOLD: Final = frozenset({Log.MISSING, Log.SILENT, Log.OVER})
-_COMING: Final = frozenset({Log.LOADING, Log.STALLED})
+_COMING: Final = frozenset({Log.LOADING, Log.FAILING, Log.STALLED})
 _LOG, _HEALTH, _PROCESS, _PORT = "log", "health", "process", "port"
 
 RULES: Final[tuple[FusionRule, ...]] = (
@@ -157,7 +158,7 @@ RULES: Final[tuple[FusionRule, ...]] = (
     FusionRule(
         "gone-crashed", State.CRASHED, _C, (_LOG, _PROCESS),
         "the log tells of its death and the process is gone",
-        log=frozenset({Log.CRASHED}), process=_GONE,
+        log=frozenset({Log.CRASHED, Log.FAILING}), process=_GONE,
     ),
     FusionRule(
         "gone-but-answered", State.CRASHED, _L, (_PROCESS,),
@@ -250,11 +251,16 @@ RULES: Final[tuple[FusionRule, ...]] = (
     FusionRule(
         "up-too-early", State.LOADING, _L, (_LOG,),
         "the health check succeeded before this start: something else may answer on the port",
-        log=frozenset({Log.LOADING}), health=_UP,
+        log=frozenset({Log.LOADING, Log.FAILING}), health=_UP,
     ),
     FusionRule(
         "log-stalled", State.STALLED, _L, (_LOG,), "nothing in the log has advanced for too long",
         log=frozenset({Log.STALLED}),
+    ),
+    FusionRule(
+        "log-failing", State.LOADING, _S, (_LOG,),
+        "the log shows a failure that it may still recover from",
+        log=frozenset({Log.FAILING}),
     ),
     FusionRule(
         "log-loading", State.LOADING, _L, (_LOG,), "the log shows it loading",

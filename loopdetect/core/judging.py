@@ -22,6 +22,8 @@ class Judgement:
     match: Match | None = None
     failure: Failure | None = None
     second: bool = False
+    until: int = 0
+    time: float | None = None
 
 
 def judge(block: Block, chain: Chain, exceptions: Mapping[str, str]) -> list[Judgement]:
@@ -32,7 +34,7 @@ def judge(block: Block, chain: Chain, exceptions: Mapping[str, str]) -> list[Jud
     if Kind.HARMLESS in kinds or Kind.REQUEST_ERROR in kinds:
         return []
     if _is(last_match, Kind.STOP):
-        return [Judgement(Kind.STOP, last.line, last.text, last_match)]
+        return [Judgement(Kind.STOP, last.line, last.text, last_match, time=block.time)]
     failures = [
         _as_failure(raised, match, at, block.panic, exceptions)
         for raised, match, at in judged
@@ -46,10 +48,12 @@ def judge(block: Block, chain: Chain, exceptions: Mapping[str, str]) -> list[Jud
     )
     found = []
     if chosen is not None:
-        found.append(Judgement(Kind.FAILURE, chosen.line, chosen.text, failure=chosen))
+        found.append(
+            Judgement(Kind.FAILURE, chosen.line, chosen.text, failure=chosen, until=block.last_line, time=block.time)
+        )
     cascade = next((match for _, match, _ in judged if _is(match, Kind.CASCADE)), None)
     if cascade is not None:
-        found.append(Judgement(Kind.CASCADE, last.line, last.text, cascade, second=bool(found)))
+        found.append(Judgement(Kind.CASCADE, last.line, last.text, cascade, second=bool(found), time=block.time))
     return found
 
 

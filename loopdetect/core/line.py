@@ -31,11 +31,14 @@ class Line(Shared):
     lines_before: Callable[[], tuple[str, ...]] | None = None
 
 
+ANSWERED_BADLY: Final = re.compile(r'HTTP/\d(?:\.\d)?" 5\d\d ')
+
+
 def last_words(line: Line) -> Failure | None:
     """Return what an unknown program complained of right before its exit was reported: a guess, and said so."""
     before = line.lines_before() if line.lines_before is not None else ()
-    for back, text in enumerate(reversed(before[-4:]), 1):
-        if COMPLAINT.search(text):
+    for back, text in enumerate(reversed(before), 1):
+        if COMPLAINT.search(text) and not text[:1].isspace():
             return Failure(
                 max(1, line.number - back), text.strip()[:TEXT_SHOWN], "unknown", vague=True
             )

@@ -7,6 +7,7 @@ Physical lines are counted by line feeds. A segment too long to hold is cut and 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Final
 
 MAX_SEGMENT: Final = 64 * 1024
@@ -32,48 +33,93 @@ class Cutter:
 
     def feed(self, data: bytes) -> bytes:
         """Add bytes; return the region of whole segments that they complete (may be empty)."""
+        return b"".join(buffer[start:stop] for buffer, start, stop in self.regions(data))
+
+    def regions(self, data: bytes) -> Iterator[tuple[bytes, int, int]]:
+        """Add bytes; yield the whole segments that they complete as parts of buffers, uncopied.
+
+        Only the segment that was unfinished is joined with its end; the rest stays where it is.
+        """
         self.total += len(data)
+        first = 0
         if self._dropping:
-            data = self._after_dropped(data)
-            if not data:
-                return b""
-        cut = self._last_end(data)
-        if cut == 0:
-            self._pending += data
-            if len(self._pending) > MAX_PENDING:
-                self._pending = self._pending[:MAX_SEGMENT] + CUT_MARK
-                self._dropping = True
-            return b""
-        region = self._pending + data[:cut] if self._pending else data[:cut]
-        self._pending = data[cut:]
-        if len(self._pending) > MAX_PENDING:
-            self._pending = self._pending[:MAX_SEGMENT] + CUT_MARK
-            self._dropping = True
-        return region
+            first = self._first_end(data)
+            if first < 0:
+                return
+            self._dropping = False
+        last = self._last_end(data, first)
+        if last == first:
+            self._keep(self._pending + data[first:])
+            return
+        start = first
+        if self._pending:
+            start = min(last, self._behind(data, self._first_end(data, first)))
+            joined = self._pending + data[first:start]
+            self._pending = b""
+            yield joined, 0, len(joined)
+        self._keep(data[last:])
+        if start < last:
+            yield data, start, last
 
     def finish(self) -> bytes:
         """Return what is left at the end of the log."""
         rest, self._pending, self._dropping = self._pending, b"", False
         return rest
 
-    def _last_end(self, data: bytes) -> int:
-        """Return the offset behind the last sure end of a segment in `data`.
+    def _keep(self, rest: bytes) -> None:
+        if len(rest) > MAX_PENDING:
+            rest, self._dropping = rest[:MAX_SEGMENT] + CUT_MARK, True
+        self._pending = rest
+
+    def _last_end(self, data: bytes, first: int) -> int:
+        """Return the offset behind the last sure end of a segment in `data`, or `first`.
 
         A carriage return that is the last byte may be half of a CRLF: it waits.
         """
-        newline = data.rfind(b"\n") + 1
+        last = data.rfind(b"\n", first) + 1
+        if not self.only_newlines:
+            end = len(data) - 1 if data.endswith(b"\r") else len(data)
+            last = max(last, data.rfind(b"\r", max(first, last), end) + 1)
+        return max(last, first)
+
+    def _first_end(self, data: bytes, first: int = 0) -> int:
+        """Return the offset of the first end of a segment, or -1."""
+        newline = data.find(b"\n", first)
         if self.only_newlines:
             return newline
-        end = len(data) - 1 if data.endswith(b"\r") else len(data)
-        return max(newline, data.rfind(b"\r", 0, end) + 1)
+        back = data.find(b"\r", first, newline if newline >= 0 else len(data))
+        return back if back >= 0 else newline
 
-    def _after_dropped(self, data: bytes) -> bytes:
-        ends = [
-            at
-            for at in (data.find(b"\n"), data.find(b"\r") if not self.only_newlines else -1)
-            if at >= 0
-        ]
-        if not ends:
-            return b""
-        self._dropping = False
-        return data[min(ends) :]
+    def _behind(self, data: bytes, end: int) -> int:
+        """Return the offset behind a segment's end; a CRLF is one."""
+        return end + (2 if data[end : end + 2] == b"\r\n" else 1)
+
+
+def _counter() -> Callable[[bytes, bytes, int, int], int]:
+    try:
+        from stringzilla import count
+    except ImportError:
+        return bytes.count
+    return count  # type: ignore[no-any-return]
+
+
+# How often a byte comes in a part of a buffer; a library does it several times as fast as Python.
+count: Final[Callable[[bytes, bytes, int, int], int]] = _counter()
+
+
+def segment_start(buffer: bytes, low: int, at: int, returns: bool) -> int:
+    """Return where the segment that holds offset `at` begins, not before `low`."""
+    start = buffer.rfind(b"\n", low, at) + 1
+    if returns:
+        start = max(start, buffer.rfind(b"\r", max(low, start), at) + 1)
+    return max(start, low)
+
+
+def segment_end(buffer: bytes, start: int, stop: int, returns: bool) -> int:
+    """Return where the segment at `start` ends: the offset of its line end, or `stop`."""
+    end = buffer.find(b"\n", start, stop)
+    end = stop if end < 0 else end
+    if returns:
+        back = buffer.find(b"\r", start, end)
+        end = back if back >= 0 else end
+    return end

@@ -41,7 +41,7 @@ class OpenRun:
     seen: set[str] = field(default_factory=set)
     max_order: int = -1
     start_text: str = ""
-    start_pid: str | None = None
+    nodes: set[tuple[str, str]] = field(default_factory=set)
     spans: dict[Phase, Span] = field(default_factory=dict)
     phase: Phase = Phase.UNKNOWN
     bars: dict[str, BarState] = field(default_factory=dict)
@@ -80,6 +80,9 @@ class OpenRun:
     last_words: dict[str, str] = field(default_factory=dict)
     last_own: float | None = None
     spoke_last: bool = False
+    anonymous: bool = False
+    main: tuple[str | None, str] | None = None
+    overlaps: bool = False
     outcome: Outcome = Outcome.UNKNOWN
     certainty: Certainty = Certainty.CERTAIN
     cause: Failure | None = None
@@ -89,6 +92,11 @@ class OpenRun:
     def ready(self) -> bool:
         """True when the run was reachable at some time."""
         return self.ready_line is not None
+
+    @property
+    def serving(self) -> bool:
+        """True while the run answers requests and nothing spoke of its end."""
+        return self.ready and self.answered and self.dead_line is None and not self.ended
 
     @property
     def ended(self) -> bool:

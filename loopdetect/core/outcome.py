@@ -14,6 +14,7 @@ from loopdetect.model import Certainty, Outcome, Phase
 SYMPTOMS: Final = frozenset({"worker-died", "engine-died", "killed-signal", "peer-died"})
 BURST_LINES: Final = 400
 SAME_STORY_LINES: Final = 12
+AFTERWORDS: Final = 2
 
 
 def settle(run: OpenRun, *, followed: bool) -> None:
@@ -68,8 +69,16 @@ def _exit_bad(run: OpenRun) -> bool:
 
 
 def _unrecovered(run: OpenRun, root: Failure | None) -> bool:
-    """A failure after which nothing advanced, in a run that was still coming up."""
-    return any(f.line >= run.advance_line for f in run.failures) and not run.ready
+    """A failure after which nothing advanced, in a run that was still coming up.
+
+    Nothing is known of what an unknown program prints when it gets on: there it must be the end.
+    """
+    if run.ready:
+        return False
+    last = max((max(f.line, f.until) for f in run.failures), default=-1)
+    if last < run.advance_line or last < 0:
+        return False
+    return not run.anonymous or run.exit is not None or run.last_line - last <= AFTERWORDS
 
 
 _Test = Callable[[OpenRun, bool, Failure | None], bool]
@@ -102,7 +111,7 @@ _OUTCOMES: Final[tuple[tuple[Outcome, Certainty, _Test], ...]] = (
     (Outcome.CUT_OFF, Certainty.LIKELY, lambda r, f, c: f and not r.marked and not r.restart_said),
     (Outcome.KILLED, Certainty.LIKELY, lambda r, f, c: f or r.restart_said),
     (Outcome.READY, Certainty.CERTAIN, lambda r, f, c: r.ready),
-    (Outcome.LOADING, Certainty.CERTAIN, lambda r, f, c: r.marked or bool(r.spans) or bool(r.bars)),
+    (Outcome.LOADING, Certainty.CERTAIN, lambda r, f, c: r.marked or bool(r.spans) or bool(r.bars) or r.notices > 0),
     (Outcome.UNKNOWN, Certainty.SUSPECTED, lambda r, f, c: True),
 )
 
@@ -117,6 +126,9 @@ def choose_cause(run: OpenRun) -> tuple[Failure | None, Failure | None]:
     candidates = [f for f in run.failures if _counts(run, f)]
     strong = [f for f in candidates if not f.weak]
     weak = [f for f in candidates if f.weak]
+    if run.ready:  # requests fail all the time: what one of them said counts only if nothing else did
+        of_server = [f for f in strong if not f.of_request]
+        strong = of_server if of_server or weak else strong
     if not strong:
         return None, (weak[0] if weak else None)
     first = strong[0]

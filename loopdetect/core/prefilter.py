@@ -1,78 +1,253 @@
 """Finding the few interesting lines of a block without looking at its lines.
 
-All literals of the rules in force are searched for at once by a SIMD automaton. It takes at most
-64 literals before it falls back to a slow method, so larger sets are split over several automata
-that run over the same cached block. Without the compiled engine `bytes.find` does the same, slower.
+Not the literals of the rules are searched for but *anchors*: short pieces of them that are rare in
+what servers print all day, chosen so that few anchors cover many literals. A line that holds an
+anchor is then asked for the literals themselves, so a badly chosen anchor costs time, never a hit.
+
+The SIMD search takes at most 64 texts before it falls back to a slow method, and only in its
+leftmost mode; larger sets are split over several automata that run over the same cached block.
+Without the compiled engine `bytes.find` does the same, slower.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
-from typing import Final, Protocol
+import json
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
 
 from loopdetect.model import Shared
 
-PER_AUTOMATON: Final = 48
+PER_AUTOMATON: Final = 64
+WINDOW: Final = 4
+LONGEST_WINDOW: Final = 8
+FALSE_ALARMS: Final = 2000
+NOISE_KEPT: Final = 64
+REBUILDS: Final = 4
+PLANS: Final = Path(__file__).with_name("anchors.json")
+
+Groups = Sequence[Sequence[bytes]]
 
 
-class Prefilter(Protocol):
-    """Offsets of everything in a block that may be interesting."""
+class Prefilter(Shared):
+    """Finds the segments of a block that may hold one of a set of literals."""
 
-    def offsets(self, block: bytes) -> list[int]:
-        """Return the sorted offsets of literals in `block`; at least one for each line that holds any."""
-        ...
+    def __init__(self, literals: Iterable[str], plan: str = "") -> None:
+        self.literals = sorted({literal.encode() for literal in literals})
+        self._plan = plan
+        self._found: _Teddy | _Find | None = None
+        self._holds: Callable[[bytes], object] | None = None
+        self._false = 0
+        self._rebuilds = 0
+        self._noise: list[bytes] = []
+
+    @property
+    def anchors(self) -> Groups:
+        """What is searched for at present, automaton by automaton."""
+        return self._ready().groups
+
+    def offsets(self, block: bytes, start: int, stop: int) -> list[int]:
+        """Return the sorted offsets in `block`, at least one for each line that holds a literal."""
+        return self._ready().offsets(block, start, stop)
+
+    def holds(self, segment: bytes) -> bool:
+        """True if a literal is in `segment`; where it is not, the anchor that was learns from it."""
+        if self._holds is None:
+            self._holds = _any_of(self.literals)
+        if self._holds(segment):
+            return True
+        self.noise(segment)
+        return False
+
+    def noise(self, segment: bytes) -> None:
+        """Note a segment that was found for nothing; where they abound, other anchors are chosen."""
+        self._false += 1
+        if self._false % (FALSE_ALARMS // NOISE_KEPT) == 0:
+            self._noise.append(segment[:4000])
+        if self._false >= FALSE_ALARMS and self._rebuilds < REBUILDS:
+            self._rebuilds += 1
+            self._false = 0
+            noise, self._noise = b"\n".join(self._noise), []
+            self._found = searcher(cover(self.literals, self.anchors, noise))
+
+    def _ready(self) -> _Teddy | _Find:
+        if self._found is None:
+            self._found = searcher(cover(self.literals, stored_plans().get(self._plan, ())))
+        return self._found
 
 
-class _Teddy(Shared):
-    def __init__(self, literals: list[bytes]) -> None:
+class _Teddy:
+    def __init__(self, groups: Groups) -> None:
         import ahocorasick_rs
 
-        # Literals that share first bytes go to the same automaton: fewer buckets, fewer false starts.
+        leftmost = ahocorasick_rs.MatchKind.LeftmostFirst
+        self.groups = groups
         self._automata = [
-            ahocorasick_rs.BytesAhoCorasick(literals[i : i + PER_AUTOMATON])
-            for i in range(0, len(literals), PER_AUTOMATON)
+            ahocorasick_rs.BytesAhoCorasick(list(group), matchkind=leftmost) for group in groups
         ]
 
-    def offsets(self, block: bytes) -> list[int]:
+    def offsets(self, block: bytes, start: int, stop: int) -> list[int]:
+        view = memoryview(block)[start:stop]
         found: list[int] = []
         for automaton in self._automata:
-            found.extend(start for _, start, _ in automaton.find_matches_as_indexes(block))
-        if len(self._automata) > 1:
+            matches = automaton.find_matches_as_indexes(view)
+            if matches:
+                found += [match[1] + start for match in matches]
+        if len(self._automata) > 1 and found:
             found.sort()
         return found
 
 
-class _Find(Shared):
-    def __init__(self, literals: list[bytes]) -> None:
-        self._literals = literals
+class _Find:
+    def __init__(self, groups: Groups) -> None:
+        self.groups = groups
 
-    def offsets(self, block: bytes) -> list[int]:
+    def offsets(self, block: bytes, start: int, stop: int) -> list[int]:
         found: set[int] = set()
-        for literal in self._literals:
-            at = block.find(literal)
-            while at >= 0:
-                found.add(at)
-                at = block.find(literal, at + 1)
+        for group in self.groups:
+            for anchor in group:
+                at = block.find(anchor, start, stop)
+                while at >= 0:
+                    found.add(at)
+                    at = block.find(anchor, at + 1, stop)
         return sorted(found)
 
 
-def _without_longer(literals: Iterable[str]) -> list[bytes]:
-    """Drop literals that contain another one: the shorter finds their lines too."""
-    encoded = sorted({text.encode() for text in literals}, key=len)
-    kept: list[bytes] = []
-    for literal in encoded:
-        if not any(short in literal for short in kept):
-            kept.append(literal)
-    return sorted(kept)
-
-
-def make_prefilter(literals: Iterable[str]) -> Prefilter:
-    """Build the fastest prefilter that this installation has."""
-    wanted = _without_longer(literals)
+def searcher(groups: Groups) -> _Teddy | _Find:
+    """Return the fastest search for these texts that this installation has."""
     try:
-        return _Teddy(wanted)
+        return _Teddy(groups)
     except ImportError:
-        return _Find(wanted)
+        return _Find(groups)
+
+
+def _any_of(literals: list[bytes]) -> Callable[[bytes], object]:
+    try:
+        import ahocorasick_rs
+    except ImportError:
+        return lambda segment: any(literal in segment for literal in literals)
+    return ahocorasick_rs.BytesAhoCorasick(literals).find_matches_as_indexes
+
+
+# -- anchors
+
+
+@lru_cache(maxsize=1)
+def _stored() -> dict[str, Any]:
+    try:
+        stored: dict[str, Any] = json.loads(PLANS.read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return stored
+
+
+@lru_cache(maxsize=1)
+def stored_plans() -> dict[str, Groups]:
+    """The anchors that were chosen beforehand for the shipped profiles."""
+    return {
+        name: [[anchor.encode("latin-1") for anchor in group] for group in groups]
+        for name, groups in _stored().get("plans", {}).items()
+    }
+
+
+@lru_cache(maxsize=1)
+def common_pieces() -> dict[bytes, int]:
+    """The four-byte pieces that abound in logs, with how often they come: the higher, the worse."""
+    pieces = [piece.encode("latin-1") for piece in _stored().get("common", ())]
+    return {piece: len(pieces) - rank for rank, piece in enumerate(pieces)}
+
+
+def cover(literals: Sequence[bytes], plan: Groups = (), noise: bytes = b"") -> Groups:
+    """Return anchors, in groups of at most 64, such that each literal holds one.
+
+    Anchors of `plan` are used where they do, unless they are in `noise`; others are made.
+    """
+    groups = [[anchor for anchor in group if anchor not in noise] for group in plan]
+    first = _first_of([anchor for group in groups for anchor in group])
+    found = [first(literal) for literal in literals]
+    used = set(found)
+    kept = [group for g in groups if (group := [a for a in g if a in used])]
+    left = [literal for literal, anchor in zip(literals, found, strict=True) if anchor is None]
+    return [*kept, *grouped(_made(left, noise))]
+
+
+def _first_of(anchors: list[bytes]) -> Callable[[bytes], bytes | None]:
+    if not anchors:
+        return lambda literal: None
+    try:
+        import ahocorasick_rs
+    except ImportError:
+        return lambda literal: next((anchor for anchor in anchors if anchor in literal), None)
+    automaton = ahocorasick_rs.BytesAhoCorasick(anchors)
+
+    def first(literal: bytes) -> bytes | None:
+        matches = automaton.find_matches_as_indexes(literal)
+        return anchors[matches[0][0]] if matches else None
+
+    return first
+
+
+def _made(literals: Sequence[bytes], noise: bytes) -> list[bytes]:
+    """Choose a window of each literal, the same for many where that is no worse."""
+    common = common_pieces()
+    chosen: list[bytes] = []
+    left = list(literals)
+    holders: dict[bytes, int] = {}
+    for literal in left:
+        for piece in {literal[i : i + WINDOW] for i in range(max(1, len(literal) - WINDOW + 1))}:
+            holders[piece] = holders.get(piece, 0) + 1
+    for literal in left:
+        if any(anchor in literal for anchor in chosen):
+            continue
+        chosen.append(
+            min(
+                _windows(literal, noise),
+                key=lambda w: (
+                    common.get(w[:WINDOW], 0) > 0,
+                    common.get(w[:WINDOW], 0),
+                    -holders.get(w, 0),
+                    len(w),
+                    w,
+                ),
+            )
+        )
+    return chosen
+
+
+def _windows(literal: bytes, noise: bytes) -> list[bytes]:
+    for size in range(min(WINDOW, len(literal)), min(LONGEST_WINDOW, len(literal)) + 1):
+        windows = [literal[i : i + size] for i in range(len(literal) - size + 1)]
+        fit = [w for w in windows if w not in noise] if noise else windows
+        if fit:
+            return fit
+    return [literal]
+
+
+def buckets_of(size: int) -> int:
+    """Return how many buckets the engine has for so many texts."""
+    return 8 if size <= 32 else 16
+
+
+def grouped(anchors: Iterable[bytes]) -> list[list[bytes]]:
+    """Spread anchors over automata so that those that begin alike share a bucket of the search.
+
+    The engine puts the n-th text into bucket n modulo their number, and a bucket is as selective
+    as the texts in it are alike.
+    """
+    ordered = sorted(anchors)
+    count = -(-len(ordered) // PER_AUTOMATON)
+    size = -(-len(ordered) // count) if count else 0
+    groups = []
+    for first in range(0, len(ordered), size or 1):
+        part = ordered[first : first + size]
+        depth = -(-len(part) // buckets_of(len(part)))
+        columns = [part[i : i + depth] for i in range(0, len(part), depth)]
+        groups.append([c[row] for row in range(depth) for c in columns if row < len(c)])
+    return groups
+
+
+# -- single lines
 
 
 def make_finder(literals: list[str]) -> Callable[[str], Collection[int]]:

@@ -10,6 +10,8 @@ _PROGRAM: Final = re.compile(
     r"|(?:success|exited|gave up|stopped|spawnerr|waiting for): ?(?P<state>[\w.:-]{1,80})"
     r"|'(?P<block>[^']{1,80})' std(?:out|err) output:"
     r"|App \[(?P<app>[^:\]]{1,80}):\d+\]"
+    r"|(?P<proc>[\w-]+\.\d+) (?:started \(pid=|stopped \(rc=)"
+    r"|sending SIG\w+ to (?P<told>[\w-]+\.\d+) "
     r"|Stopping app:(?P<stopping>[\w.-]{1,80}) id:"
 )
 _LITERALS: Final = (
@@ -21,7 +23,11 @@ _LITERALS: Final = (
     "success: ",
     "stopped: ",
     "Stopping app:",
+    " (pid",
+    " (rc=",
 )
+TAILED: Final = "==> "
+_TAILED: Final = re.compile(r"==> (?P<file>.{1,400}) <==$")
 _BLOCK: Final = re.compile(
     r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} [A-Z]{4} (?:'(?P<block>[^']{1,80})' std(?:out|err) output:)?"
 )
@@ -55,9 +61,17 @@ def block_program(before: str) -> str | None:
     return found
 
 
+def tailed_file(text: str) -> str | None:
+    """Return the file that `tail` says the next lines are from, or None."""
+    match = _TAILED.match(text)
+    return match["file"] if match else None
+
+
 def _is_supervisor(line: str) -> bool:
     return (
-        "App [" in line
+        " stopped (rc=" in line
+        or " started (pid=" in line
+        or "App [" in line
         or "Stopping app:" in line
         or _BLOCK.match(line) is not None
         or "spawned: '" in line

@@ -8,6 +8,8 @@ from typing import Final
 
 from loopdetect.model import Shared
 
+# Every bar that is looked for holds one of these.
+BAR_LITERALS: Final = ("it/s", "s/it", "B/s]", "% Completed | ", "━━━━", "] -- ETA", "] -- Took")
 _NUMBER: Final = r"\d+(?:\.\d+)?[kMGTPEZ]?i?B?"
 _CLOCK: Final = r"-?\d{1,5}:\d\d(?::\d\d)?"
 _TQDM: Final = re.compile(
@@ -61,10 +63,12 @@ class Bar(Shared):
 def find_bar(text: str) -> tuple[Bar, int, int] | None:
     """Return the first bar in `text` with its start and end, or None."""
     if "%" in text:
-        match = _TQDM.search(text) if "|" in text else None
+        match = _TQDM.search(text) if "|" in text and "<" in text else None
         if match:
             return _bar(match), match.start(), match.end()
-        match = _PERCENT.search(text) or _RICH.search(text)
+        match = _PERCENT.search(text) if "% (" in text else None
+        if match is None and ("━" in text or "-----" in text):
+            match = _RICH.search(text)
         if match:
             return _bar(match), match.start(), match.end()
     if "] -- " in text:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Final
 
 from loopdetect.core.prefilter import make_finder
@@ -14,6 +15,14 @@ PROOF: Final = 100
 ENOUGH: Final = 30
 GUEST: Final = 60
 FALLBACK: Final = "python-server"
+
+
+class Unknown(IntEnum):
+    """How much is still to be learnt of who writes a log."""
+
+    NOTHING = 0
+    ONLY_PROOF = 1
+    EVERYTHING = 2
 
 
 class IdentifyRules(Shared):
@@ -56,10 +65,12 @@ class Recogniser:
     versions: dict[str, str] = field(default_factory=dict)
     _seen: set[str] = field(default_factory=set)
 
-    def look(self, rules: IdentifyRules, text: str) -> None:
+    def look(self, rules: IdentifyRules, text: str, *, only_proof: bool = False) -> None:
         """Score one line."""
         for name, compiled in rules.possible(text):
             rule = compiled.rule
+            if only_proof and rule.weight < PROOF:
+                continue
             known = rule.id in self._seen
             if known and (
                 name in self.versions or rule.pattern is None or "(?P<version>" not in rule.pattern

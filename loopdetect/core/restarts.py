@@ -17,6 +17,9 @@ EARLY: Final = frozenset(
     {Phase.CONFIG, Phase.DOWNLOAD, Phase.DEVICE_INIT, Phase.DIST_INIT, Phase.LOAD_WEIGHTS}
 )
 
+# While a run serves, these tell only of a restart, and only by a phase of EARLY.
+STARTING: Final = frozenset({Kind.READY, Kind.PHASE, Kind.PROGRESS})
+
 
 def is_over(run: OpenRun) -> bool:
     """Did something say that the process is gone?"""
@@ -30,6 +33,8 @@ def continues(run: OpenRun, event: Event) -> bool:
     assert rule is not None
     if is_over(run) or run.dead_line is not None:
         return False
+    if event.node is not None and run.nodes and (event.node, rule.id) not in run.nodes:
+        return True  # another node of the same job
     early = PHASE_RANK[run.phase] <= PHASE_RANK[Phase.CONFIG] and not run.failures
     gap = None
     if event.time is not None and run.started_at is not None:
@@ -46,10 +51,19 @@ def continues(run: OpenRun, event: Event) -> bool:
 
 def is_orphan(run: OpenRun | None, before: OpenRun | None, event: Event) -> bool:
     """Is this a late line of a process that belonged to the run before?"""
-    if event.pid is None or run is None or before is None or not run.processes:
+    if event.pid is None or event.process is None or run is None or before is None:
         return False
     who = (event.process, event.pid)
-    return who in before.processes and who not in run.processes
+    replaced = any(name == event.process for name, _ in run.processes)
+    return replaced and who in before.processes and who not in run.processes
+
+
+def lives_on(before: OpenRun, event: Event) -> bool:
+    """Does the process that the run before began with still get on? Then two servers share the log."""
+    if event.kind not in (Kind.PHASE, Kind.PROGRESS, Kind.READY, Kind.ALIVE):
+        return False
+    ended = before.dead_line is not None or is_over(before)
+    return not ended and before.main is not None and before.main == (event.process, event.pid)
 
 
 def between_looks(
@@ -86,6 +100,8 @@ def speaks_after_exit(run: OpenRun, event: Event) -> bool:
     """What a program says well after its process was reported gone, another process says."""
     if event.kind is Kind.START or not (run.exit is not None or run.restart_said):
         return False
+    if event.line <= (run.exit_line or 0):
+        return False  # the end of a traceback that was read to its end only now
     if event.rule is not None and event.rule.id.startswith("supervisors/"):
         return False
     if event.time is not None and run.exit_at is not None:

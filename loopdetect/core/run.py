@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from loopdetect.core import restarts
@@ -19,12 +20,13 @@ from loopdetect.core.open_run import BarState, OpenRun, Span
 from loopdetect.core.outcome import settle
 from loopdetect.core.restarts import EARLY
 from loopdetect.core.signals import SIGNALS, signal_name
-from loopdetect.model import PHASE_RANK, Certainty, Exit, Kind, Phase
+from loopdetect.model import PHASE_RANK, Certainty, Exit, Kind, Outcome, Phase
 
 MAX_FAILURES: Final = 64
 MAX_PROCESSES: Final = 256
 MAX_BARS: Final = 24
 MAX_RUNS: Final = 5000
+_ENDS: Final = frozenset({Kind.FAILURE, Kind.CASCADE, Kind.STOP, Kind.EXIT})
 
 
 class Machine:
@@ -41,6 +43,7 @@ class Machine:
         self.polled = False
         self.anonymous = False
         self.main_process: re.Pattern[str] | None = None
+        self.child_process: re.Pattern[str] | None = None
 
     def __deepcopy__(self, memo: dict[int, object]) -> Machine:
         """Copy what may still change: the open run and the lists, not the runs that are over."""
@@ -50,11 +53,24 @@ class Machine:
         twin._starts = set(self._starts)
         return twin
 
+    def file_ended(self) -> None:
+        """The container's file ended: its process is gone, whether it said so or not."""
+        if self.open is not None:
+            self.open.restart_said = True
+
     def fold(self, event: Event) -> None:
         """Add one event."""
+        if self._of_child(event):
+            if event.failure is None:
+                return
+            event = replace(event, failure=replace(event.failure, fatal=False))
         handler = _HANDLERS.get(event.kind)
         before = self.runs[-1] if self.runs else None
         if handler is None or restarts.is_orphan(self.open, before, event):
+            if before is not None and restarts.lives_on(before, event):
+                before.outcome, before.overlaps = Outcome.UNKNOWN, True
+            return
+        if self._is_old_news(event):
             return
         handler(self, event)
         self._remember_process(event)
@@ -68,7 +84,36 @@ class Machine:
         if event.time is not None:
             self._last_time = event.time
 
+    def _is_old_news(self, event: Event) -> bool:
+        """Does the event tell nothing new, so that the search need not find its line?"""
+        run = self.open
+        if run is None or self.polled:
+            return False
+        if event.kind is Kind.ALIVE:
+            return run.answered or run.dead_line is not None
+        if not run.serving or event.kind not in restarts.STARTING:
+            return False
+        if event.rule is not None:
+            run.seen.add(event.rule.id)
+        phase = event.phase or (event.rule.phase if event.rule else None)
+        if event.kind is Kind.READY or phase is None or phase not in EARLY:
+            return True
+        if event.bar is None:
+            return False
+        if event.bar.at_zero:
+            self._reach(phase, event)
+        return True
+
     # -- processes
+
+    def _of_child(self, event: Event) -> bool:
+        """Does a child say that it ends? The server that started it goes on without it."""
+        return (
+            event.kind in _ENDS
+            and event.process is not None
+            and self.child_process is not None
+            and self.child_process.fullmatch(event.process) is not None
+        )
 
     def _remember_process(self, event: Event) -> None:
         if (
@@ -99,7 +144,8 @@ class Machine:
         elif set(rule.unless_seen) & run.seen and run.exit is None and not run.restart_said:
             pass  # a worker of the same start
         elif rule.repeats:
-            if restarts.is_over(run):
+            again = rule.again_after_failure and not run.ready and bool(run.failures)
+            if again or restarts.is_over(run):
                 self._begin(event)
         elif not restarts.continues(run, event):
             self._begin(event)
@@ -107,9 +153,13 @@ class Machine:
         assert run is not None
         if event.time is not None and len(self._starts) < MAX_RUNS:
             self._starts.add(line)
+        if event.node is not None:
+            run.nodes.add((event.node, rule.id))
         run.seen.add(rule.id)
         if not rule.repeats:
             run.max_order = max(run.max_order, rule.order)
+        if event.pid is not None and run.main is None:
+            run.main = (event.process, event.pid)
         run.marked = True
         if not run.start_text:
             run.start_text = event.text
@@ -134,7 +184,6 @@ class Machine:
         number = len(self.runs) + self.dropped_runs + 1
         run = OpenRun(number, event.line, event.time, marked=False, last_line=event.line)
         run.advance_line, run.advance_at = event.line, event.time
-        run.start_pid = event.pid
         self.open = run
         return run
 
@@ -320,6 +369,8 @@ class Machine:
             return
         if fatal:
             self._polled_restart(event, None)
+            if self._another_death(event, fatal=True):
+                self._begin(event)
         run = self._opened(event)
         if rule is not None:
             run.seen.add(rule.id)
@@ -330,6 +381,8 @@ class Machine:
         self._was_serving(run, event, rule is not None and rule.while_serving)
         if fatal and run.stop_line is None:
             run.spoke_last = run.spoke_last or event.ends
+            if self.anonymous and not run.failures and run.last_said is None:
+                run.last_said = event.words
             self._die(run, event, None)
 
     def _was_serving(self, run: OpenRun, event: Event, proof: bool) -> None:
@@ -401,10 +454,12 @@ class Machine:
 
     # -- the end
 
-    def finish(self) -> list[OpenRun]:
+    def finish(self, last_line: int) -> list[OpenRun]:
         """Return all runs, the last one settled as the log's end shows it."""
         if self.open is None:
             return list(self.runs)
+        self.open.last_line = max(self.open.last_line, last_line)
+        self.open.anonymous = self.anonymous
         settle(self.open, followed=False)
         return [*self.runs, self.open]
 

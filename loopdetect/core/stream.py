@@ -8,12 +8,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from loopdetect.core.block import HEADER, PANIC, Block, opens_panic
+from loopdetect.core.block import FRAME, HEADER, PANIC, Block, opens_panic
 from loopdetect.core.context import NEAR, Contexts
 from loopdetect.core.envelope import Enveloped
 from loopdetect.core.event import Event
 from loopdetect.core.judging import Judgement, failure_of, judge
 from loopdetect.core.line import (
+    ANSWERED_BADLY,
     TEXT_SHOWN,
     Line,
     excuse,
@@ -25,7 +26,7 @@ from loopdetect.core.line import (
     writer,
 )
 from loopdetect.core.progress import find_bar, leading_dots
-from loopdetect.core.recognise import PROOF, IdentifyRules, Recogniser
+from loopdetect.core.recognise import PROOF, IdentifyRules, Recogniser, Unknown
 from loopdetect.core.rules import Chain, Match, Message
 from loopdetect.core.run import Machine
 from loopdetect.core.timestamp import Clock, Stamp, parse
@@ -33,6 +34,9 @@ from loopdetect.model import Kind
 from loopdetect.profiles import ALWAYS, Library
 
 MAX_HELD: Final = 4000
+HEAD_LINES: Final = 6
+OWN_LINES: Final = frozenset({"supervisord", "pm2-daemon"})
+_PARTING: Final = frozenset({Kind.EXIT, Kind.CASCADE})
 _GUEST_KINDS: Final = frozenset(
     {
         Kind.HARMLESS,
@@ -94,6 +98,20 @@ class Stream:
         return run is None or not (run.answered or run.dead_line is not None)
 
     @property
+    def serving(self) -> bool:
+        """True while the open run answers and nothing spoke of its end."""
+        return self.machine.open is not None and self.machine.open.serving
+
+    @property
+    def unknown(self) -> Unknown:
+        """How much is still to be learnt of the server."""
+        if self._forced is not None:
+            return Unknown.NOTHING
+        if self._chain is None or self.profile is None or self._hosts:
+            return Unknown.EVERYTHING
+        return Unknown.NOTHING if self.profile in self.recogniser.versions else Unknown.ONLY_PROOF
+
+    @property
     def supervised(self) -> bool:
         """True when a supervisor told of a start or an end, though the program itself is unknown."""
         runs = [*self.machine.runs, *([self.machine.open] if self.machine.open else [])]
@@ -109,11 +127,6 @@ class Stream:
         """The profiles in force, or none while the server is unknown."""
         return self._chain.names if self._chain else ()
 
-    @property
-    def recognised(self) -> bool:
-        """True once the server is known for certain."""
-        return self._forced is not None or (self._chain is not None and self.profile is not None)
-
     # -- lines in
 
     def take(self, line: Line) -> None:
@@ -126,11 +139,7 @@ class Stream:
             if len(self._held) > MAX_HELD:
                 self.decide()
             return
-        if (
-            line.hit
-            and self._forced is None
-            and (self._hosts or self.profile not in self.recogniser.versions)
-        ):
+        if line.hit and self.unknown is not Unknown.NOTHING:
             self._look(line)
         self._understand(line)
 
@@ -152,12 +161,18 @@ class Stream:
 
     def note_restart(self, line: int, text: str) -> None:
         """Add that the server was seen to start again, though no line of the log says so."""
-        self.machine.begin(Event(kind=Kind.START, line=line, text=text, time=self.last_time))
+        event = Event(kind=Kind.START, line=line, text=text, time=self.last_time)
+        if self.machine.open is None:
+            self.machine.begin(replace(event, line=1, text="the first look"))
+        else:
+            self.machine.open.marked = True
+        self.machine.begin(event)
 
     def _look(self, line: Line) -> None:
-        self.recogniser.look(self._identify, line.enveloped.text)
+        proof = self.unknown is Unknown.ONLY_PROOF
+        self.recogniser.look(self._identify, line.enveloped.text, only_proof=proof)
         if line.enveloped.record is not None:
-            self.recogniser.look(self._identify, line.enveloped.record)
+            self.recogniser.look(self._identify, line.enveloped.record, only_proof=proof)
         best = self.recogniser.best()
         if best and best[1] >= PROOF and best[0] != self.profile:
             self._settle_on(best[0])
@@ -178,6 +193,8 @@ class Stream:
         self._guests = self.recogniser.guests(name) if name and self._hosts else ()
         if profile is not None and profile.main_process:
             self.machine.main_process = re.compile(profile.main_process)
+        if profile is not None and profile.child_process:
+            self.machine.child_process = re.compile(profile.child_process)
         names = ([name] if name else []) + list(self._guests) + list(ALWAYS)
         self._chain = Chain(self._library, [n for n in names if n in self._library.profiles])
         held, self._held = self._held, []
@@ -208,7 +225,9 @@ class Stream:
     def time_of(self, enveloped: Enveloped, message: Message | None) -> float | None:
         """Return when the line was written, on the stream's clock."""
         if enveloped.stamp is not None:
-            self._envelope_clock = True
+            # A supervisor's own line wraps nothing: the program's lines beside it keep their own time.
+            if not OWN_LINES & set(enveloped.kinds):
+                self._envelope_clock = True
             return self.clock.seconds(enveloped.stamp)
         if self._envelope_clock or message is None:
             return None
@@ -247,6 +266,11 @@ class Stream:
         time = self.time_of(line.enveloped, message)
         if time is not None:
             self.last_time, self.last_time_line = time, line.number
+        if self.lines_seen <= HEAD_LINES and not self._blocks and FRAME.match(message.text):
+            bare = None if prefixed(message) else True
+            self._blocks[writer(line, message)] = Block(
+                line.number, source(line), bare=bare, excused=False
+            )
         if self._blocks and self._offer_to_blocks(line, message):
             return
         if not line.hit:
@@ -279,6 +303,9 @@ class Stream:
 
     def _speak(self, line: Line, message: Message, time: float | None, match: Match) -> None:
         rule = match.rule
+        if rule.kind is Kind.START:
+            for key in [key for key, block in self._blocks.items() if block.raised]:
+                self._close_block(key)  # what the run before said last, before it is over
         if rule.kind in (Kind.HARMLESS, Kind.REQUEST_ERROR):
             self._excused[writer(line, message)] = (line.number, excuse(rule.kind, line, message))
             return
@@ -307,11 +334,12 @@ class Stream:
                 own=own_time(message),
                 uptime=uptime(message.uptime),
                 process=message.process or line.enveloped.process,
-                pid=message.pid or line.enveloped.pid,
+                pid=message.pid,  # a collector's pid is that of a shell as often as not
+                node=line.enveloped.node,
                 rule=match.rule if match else None,
                 fields=match.fields if match else {},
                 last_time=line.time_before() if kind is Kind.START and line.time_before else None,
-                words=last_words(line) if kind is Kind.EXIT and self.machine.anonymous else None,
+                words=last_words(line) if kind in _PARTING and self.machine.anonymous else None,
                 **extra,  # type: ignore[arg-type]
             )
         )
@@ -365,31 +393,38 @@ class Stream:
             if heading[1] and heading[0].strip() and (block.raised or has_prefix):
                 self._close_block(other)  # a new story of the same writer
                 return False
-            if block.take(line.number, message.text):
+            if block.take(line.number, message.text, self.last_time):
                 return True
-            self._close_block(other)
+            self._close_block(other, message.text)
             return False
         return False
 
-    def _close_block(self, key: str) -> None:
+    def _close_block(self, key: str, followed_by: str = "") -> None:
         block = self._blocks.pop(key)
-        if block.excused or not block.chain:
+        if not block.chain:
             return
         assert self._chain is not None
         ends = block.main and "ank" not in key and "Worker" not in key
+        of_request = ANSWERED_BADLY.search(followed_by) is not None
         for found in judge(block, self._chain, self._library.exceptions):
-            self._emit(found, ends=ends)
+            # A failed request is excused, but not what it tells of a dead engine.
+            if not block.excused or (found.kind is Kind.CASCADE and found.match and found.match.rule.fatal):
+                self._emit(found, ends=ends, of_request=of_request)
 
-    def _emit(self, found: Judgement, *, ends: bool) -> None:
+    def _emit(self, found: Judgement, *, ends: bool, of_request: bool) -> None:
         """Fold what a traceback tells; the last word of a main module ends its process."""
-        failure = replace(found.failure, fatal=True) if found.failure and ends else found.failure
+        failure = found.failure
+        if failure is not None:
+            failure = replace(
+                failure, fatal=failure.fatal or ends, of_request=of_request, until=found.until
+            )
         self.machine.fold(
             Event(
                 kind=found.kind,
                 ends=ends and not found.second,
                 line=found.line,
                 text=found.text[:TEXT_SHOWN],
-                time=self.last_time,
+                time=found.time if found.time is not None else self.last_time,
                 rule=found.match.rule if found.match else None,
                 failure=failure,
             )

@@ -16,6 +16,8 @@ from typing import Final
 
 YEARLESS: Final = 2000
 DAY: Final = 86400.0
+# TAI64N counts from 2^62 and was 10 s ahead of UTC when that count began; s6 and daemontools keep it so.
+TAI_EPOCH: Final = 2**62 + 10
 _MONTHS: Final = {
     name: number
     for number, name in enumerate(
@@ -50,6 +52,7 @@ _SHAPES: Final = tuple(
         rf"(?:[A-Z][a-z]{{2}},? )?(?P<d>\d{{1,2}}) (?P<mon>[A-Z][a-z]{{2}}) (?P<y>\d{{4}}) {_HMS}",
         rf"(?:[A-Z][a-z]{{2}} )?(?P<mon>[A-Z][a-z]{{2}}) +(?P<d>\d{{1,2}}) {_HMS}(?: (?P<y>\d{{4}}))?",
         rf"(?P<mo>[01]\d)(?P<d>[0-3]\d) {_HMS}",
+        r"(?P<tai>4[0-9a-f]{15})[0-9a-f]{8}",
         r"(?P<epoch>1[4-9]\d{8}|2\d{9})(?:\.(?P<f>\d{1,9}))?(?!\d)",
         _HMS,
     )
@@ -67,6 +70,8 @@ def parse(text: str) -> Stamp | None:
 
 def _stamp(g: dict[str, str | None]) -> Stamp | None:
     fraction = float(f"0.{g['f']}") if g.get("f") else 0.0
+    if g.get("tai"):
+        return Stamp(float(int(str(g["tai"]), 16) - TAI_EPOCH), Frame.FULL)
     if g.get("epoch"):
         return Stamp(int(g["epoch"] or 0) + fraction, Frame.FULL)
     hour, minute, second = int(g["h"] or 0), int(g["mi"] or 0), int(g["s"] or 0)

@@ -36,6 +36,7 @@ _WAITING: Final = re.compile(
     r"(?:\[?\w*\]? ?)(?:[Ss]till )?[Ww]aiting\b[^\n\d]{0,60}?\(?(?P<s>\d+) ?s(?:ec(?:onds)?)?(?: elapsed)?\)?[ .…]*(?P<rest>.*)",
     re.DOTALL,
 )
+_SECONDS: Final = re.compile(r"(?:t[=+])?(?P<s>\d{1,6}) ?s(?:ec)?: +(?P<rest>.*)", re.DOTALL)
 _ATTEMPT: Final = re.compile(
     r"\[?(?:[Aa]ttempt|ATTEMPT|[Tt]ry|[Rr]etry|[Cc]heck|[Pp]oll|[Pp]robe) ?#?(?P<n>\d+)(?: ?(?:/|of) ?\d+)?\]?(?:[:.…]+| -)? ?(?P<rest>.*)",
     re.DOTALL,
@@ -43,6 +44,7 @@ _ATTEMPT: Final = re.compile(
 _CLOCK: Final = re.compile(
     r"(?:[-=#>* ]{0,8})(?:\[(?P<a>(?:\d{4}-\d\d-\d\d[ T])?\d\d:\d\d:\d\d(?:Z|[+-]\d\d:?\d\d)?)\]"
     r"|(?P<b>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:Z|[+-]\d\d:?\d\d)?)(?=:? |$):?"
+    r"|(?P<e>\d\d:\d\d:\d\d)(?= .*(?:\.\.\.|…|[-=]>|[:=]) ?(?:000|[2-5]\d\d)\s*$)"
     r"|(?P<c>(?:[A-Z][a-z]{2} )?[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d(?: [A-Z]{2,5})? \d{4})(?=$))[-=#<* ]{0,8}(?P<rest>.*)",
     re.DOTALL,
 )
@@ -50,9 +52,19 @@ _HEALTH: Final = re.compile(
     r"(?:(?:[Hh]ealth|HEALTH|status|http(?:_code)?|HTTP(?:/[\d.]+)?|code|curl)(?:[-_ ]?(?:check|code|status))?[ =:]+)(?P<code>\d{3})\b[,;|]? ?"
     r"|^(?P<bare>000|200|204|404|429|500|502|503|504)(?= |$) ?"
 )
+_HEALTH_AT_END: Final = re.compile(r"[^{}\[\]]{0,160}(?:\.\.\.|…|[-=]>|[:=]) ?(?P<code>000|[2-5]\d\d)\s*$")
+# What a health check answers, or curl says in its place, where only that is shown.
+_BODIES: Final = (
+    (re.compile(r'\{ ?"status": ?"(?:ok|healthy|ready|UP)"', re.IGNORECASE), 200),
+    (re.compile(r'"Loading model"|"status": ?"(?:loading|starting|initializing|unhealthy)|"code": ?503', re.IGNORECASE), 503),
+    (re.compile(r"curl: \(7\)|[Cc]onnection refused|Couldn't connect|Failed to connect to"), 0),
+)
 _SIZE: Final = re.compile(
     r"\b(?:size|bytes|offset|inode|mtime)[ =:]+(?P<value>[\d.:TZ+-]+)[,;|]? ?"
 )
+_RESTARTS: Final = re.compile(r"\brestarts?(?:[-_ ]?count)?[ =:]+(?P<count>\d{1,6})\b[,;|]? ?", re.IGNORECASE)
+_PID: Final = re.compile(r"pid[ =:]+(?P<pid>\d{1,8})[,;|]? ?")
+_WORD: Final = re.compile(r"(?:status|health|state)[ =:]+(?P<word>[a-z-]+)\b[,;|]? ?", re.IGNORECASE)
 _LISTED: Final = re.compile(
     r"\s*(?:[-rwx.+]{10,11} .*? )?(?P<value>\d{2,15}) +(?:\S+ +){0,3}?\S+\.(?:log|out|txt|err)\s*$"
 )
@@ -78,6 +90,8 @@ class Snapshot:
     time: float | None
     health: int | None = None
     size: str | None = None
+    restarts: int | None = None
+    pid: str | None = None
     ready: bool = False
     lines: list[tuple[int, str]] = field(default_factory=list)
 
@@ -107,7 +121,7 @@ def _stamp(text: str) -> tuple[float | None, str] | None:
     if match and any(match[g] for g in "hms"):
         value = float(match["h"] or 0) * 3600 + float(match["m"] or 0) * 60 + float(match["s"] or 0)
         return value, match["rest"]
-    match = _WAITING.match(text)
+    match = _WAITING.match(text) or _SECONDS.match(text)
     if match:
         return float(match["s"]), match["rest"]
     match = _ATTEMPT.match(text)
@@ -120,7 +134,7 @@ def _clock(text: str) -> tuple[float | None, str] | None:
     match = _CLOCK.match(text)
     if not match:
         return None
-    stamp = parse(match["a"] or match["b"] or match["c"])
+    stamp = parse(match["a"] or match["b"] or match["c"] or match["e"])
     return (stamp.seconds, match["rest"]) if stamp else None
 
 
@@ -134,7 +148,10 @@ def looks_like_transcript(head: bytes) -> bool:
     if len(numbers) >= 3 and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
         return True
     stamped = [s for s in map(_clock, lines) if s]
-    polled = sum(bool(_HEALTH.match(rest) or _SIZE.match(rest)) for _, rest in stamped)
+    polled = sum(
+        bool(_HEALTH.match(rest) or _SIZE.match(rest) or _HEALTH_AT_END.match(rest))
+        for _, rest in stamped
+    )
     if len(stamped) >= 3 and polled >= 2 and polled * 2 >= len(stamped):
         return True
     if sum(_DATE_LINE.match(line) is not None for line in lines) >= 3:
@@ -199,16 +216,31 @@ class Transcript:
 
     def _facts(self, snapshot: Snapshot, text: str) -> str:
         """Take health codes, sizes and the loop's own words off a line; return what is the log's."""
-        for _ in range(4):
-            health, size = _HEALTH.match(text), _SIZE.match(text)
+        for _ in range(6):
+            health, size, pid = _HEALTH.match(text), _SIZE.match(text), _PID.match(text)
+            count, word = _RESTARTS.match(text), _WORD.match(text)
+            found = health or size or pid or count or word
+            if found is None:
+                break
             if health:
                 snapshot.health = int(health["code"] or health["bare"])
-                text = text[health.end() :]
             elif size:
                 snapshot.size = f"{snapshot.size or ''} {size['value']}"
-                text = text[size.end() :]
-            else:
-                break
+            elif pid:
+                snapshot.pid = pid["pid"]
+            elif count:
+                snapshot.restarts = int(count["count"])
+            elif word:
+                snapshot.ready = snapshot.ready or word["word"].lower() in ("healthy", "ready")
+            text = text[found.end() :]
+        ending = _HEALTH_AT_END.match(text) if snapshot.health is None and not snapshot.lines else None
+        if ending:
+            snapshot.health = int(ending["code"])
+            return ""
+        for pattern, code in _BODIES if snapshot.health is None else ():
+            if len(text) < 400 and pattern.search(text):
+                snapshot.health = code
+                return ""
         listed = _LISTED.match(text)
         if listed and snapshot.size is None:
             snapshot.size = listed["value"]
@@ -229,8 +261,9 @@ class Transcript:
         fallen: dict[tuple[str, float | None], float] = {}
         stream.recognise(text for snapshot in self.snapshots for text in snapshot.texts)
         for snapshot, before in zip(self.snapshots, [None, *self.snapshots], strict=False):
-            if before is not None and _shrank(before, snapshot):
-                stream.note_restart(snapshot.line, "the log became smaller")
+            sign = _restarted(before, snapshot) if before is not None else None
+            if sign is not None:
+                stream.note_restart(snapshot.line, sign)
                 seen = []
             stamp = Stamp(snapshot.time, Frame.FULL) if snapshot.time is not None else None
             for line, text in self._fresh(snapshot, seen):
@@ -329,6 +362,17 @@ class Transcript:
             return
         finding.repeats = len(best) + cut
         finding.repeat_line = best[0].line
+
+
+def _restarted(before: Snapshot, now: Snapshot) -> str | None:
+    """Return what beside the lines shows that the server was started again between two looks."""
+    if _shrank(before, now):
+        return "the log became smaller"
+    if before.pid is not None and now.pid is not None and before.pid != now.pid:
+        return f"the process id changed from {before.pid} to {now.pid}"
+    if before.restarts is not None and now.restarts is not None and now.restarts > before.restarts:
+        return f"the supervisor's count rose to {now.restarts}"
+    return None
 
 
 def _shrank(before: Snapshot, now: Snapshot) -> bool:

@@ -78,12 +78,9 @@ def report_of(
     now: float | None,
 ) -> Report:
     """Judge one stream; `now` is on the log's own clock, in seconds."""
-    runs = stream.machine.finish()
+    runs = stream.machine.finish(lines)
     if runs and last_time is not None and stream.machine.open is runs[-1]:
         runs[-1].last_time = max(last_time, runs[-1].last_time or last_time)
-        runs[-1].last_line = max(runs[-1].last_line, lines)
-    elif runs and stream.machine.open is runs[-1]:
-        runs[-1].last_line = max(runs[-1].last_line, lines)
     streak = current_streak(runs, policy, polled=stream.machine.polled)
     clock_now = stream.clock.now(now) if now is not None else None
     facts = _Facts(
@@ -158,7 +155,8 @@ def _verdict(facts: _Facts, server: Server, last_time: float | None) -> Verdict:
             and opening.cause is not None
         ):
             first = _cause(facts, opening.cause)
-    restarts: int | None = max(0, len(runs) + machine.dropped_runs - 1)
+    own = sum(not r.overlaps for r in runs)
+    restarts: int | None = max(0, own + machine.dropped_runs - 1)
     if machine.counter is not None:
         restarts = max(restarts or 0, machine.counter)
     since, since_line = _since(facts, state, last)
@@ -238,7 +236,9 @@ def _stalled_for(
         return None
     allowed = policy.stall_after
     if not noticed:
-        allowed = max(allowed, policy.stall_after_by_phase.get(last.phase, 0.0))
+        # The order of phases is not fixed: what was begun last may be patient, too.
+        begun = max(last.spans.values(), key=lambda span: span.line).phase if last.spans else last.phase
+        allowed = max(allowed, *(policy.stall_after_by_phase.get(p, 0.0) for p in (last.phase, begun)))
     survived = max((r.gaps.get(last.phase, 0.0) for r in facts.runs), default=0.0)
     allowed = max(allowed, policy.stall_gap_factor * survived)
     return quiet if quiet >= allowed else None

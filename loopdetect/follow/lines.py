@@ -37,7 +37,7 @@ COLORS: Final = {
 }
 WIDEST: Final = max(len(what.value) for what in What)
 LONGEST_SOURCE: Final = 36
-LONGEST_TEXT: Final = 2000
+LONGEST_TEXT: Final = 260
 
 
 def local_time(seconds: float) -> str:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import stat
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -71,6 +72,33 @@ def find(path: str, mark: Mark) -> int | None:
                 return handle
             os.close(handle)
     return None
+
+
+def between(path: str, mark: Mark, opened: Collection[tuple[int, int]]) -> list[int]:
+    """Open the rotated files of `path` that came after the marked one and were never opened.
+
+    The oldest comes first. A copy of the marked file is not among them.
+    """
+    folder, name = os.path.split(os.path.abspath(path))
+    found: list[tuple[int, int]] = []
+    for entry in _candidates(folder, name, mark):
+        if base_name(os.path.basename(entry)) != name:
+            continue
+        with contextlib.suppress(OSError):
+            handle = os.open(entry, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            status = os.fstat(handle)
+            known = (status.st_dev, status.st_ino) in opened
+            # What was last written to before the marked file was is older; so is a copy of it.
+            old = status.st_mtime_ns <= mark.modified
+            if known or old or not status.st_size or _begins_alike(handle, mark.head):
+                os.close(handle)
+            else:
+                found.append((status.st_mtime_ns, handle))
+    return [handle for _, handle in sorted(found)]
+
+
+def _begins_alike(handle: int, head: bytes) -> bool:
+    return len(head) >= HEAD_AT_LEAST and os.pread(handle, len(head), 0) == head
 
 
 def _candidates(folder: str, name: str, mark: Mark) -> list[str]:

@@ -64,12 +64,14 @@ class Followed:
     state: bytes = b""
     look_at: float | None = None
     _pace: float = PACE
+    _cost: float = 0.0
     _head: bytes = b""
 
     @classmethod
     def new(cls, name: str, reading: Reading, origin: Tail | Pipe, *, live: bool) -> Followed:
         """Return a source that was not read yet; `live` tells everything from its first line."""
-        return cls(name, reading, origin, _detector(name, reading), live, backlog=not live)
+        detector = _detector(name, reading)
+        return cls(name, reading, origin, detector, live, backlog=not live, dirty=True)
 
     # -- bytes in
 
@@ -88,6 +90,11 @@ class Followed:
         if not data:
             self._feed(self.origin.rest(monotonic, QUIET_LINE), now)
         return self.origin.more
+
+    def flush(self, now: float) -> None:
+        """Take the unfinished last line as it is."""
+        if isinstance(self.origin, Tail):
+            self._feed(self.origin.rest(now, quiet=0.0), now)
 
     def take(self, data: bytes, now: float) -> None:
         """Add bytes that were not read from the followed file."""
@@ -167,7 +174,9 @@ class Followed:
         self.dirty = False
         self.judged_at = now
         self.judgements += 1
-        self._pace = max(PACE, PACE_FACTOR * (time.perf_counter() - began))
+        cost = time.perf_counter() - began
+        self._pace = max(PACE, PACE_FACTOR * min(cost, self._cost))
+        self._cost = cost
 
     def _snapshot(self, now: float | None) -> tuple[Report, ...]:
         reading = self.reading

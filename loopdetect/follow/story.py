@@ -100,6 +100,8 @@ class Story:
                 continue
             last = run is report.runs[-1]
             if run.number > memory.run:
+                if last and run.outcome not in BAD:
+                    yield from self._loop(report, now)
                 yield from self._begin(report, run, now)
             yield from self._advance(report, run, now)
             yield from self._end(report, run, now, last=last)
@@ -193,18 +195,7 @@ class Story:
 
     def _states(self, report: Report, now: float, before: State) -> Iterator[Happened]:
         memory, state = self.memory, report.verdict.state
-        if state is State.CRASH_LOOPING and not memory.loop and memory.death is None:
-            memory.loop = True
-            cause = report.verdict.cause
-            yield self._event(
-                report,
-                now,
-                What.CRASH_LOOP,
-                report.verdict.summary,
-                line=cause.line if cause else None,
-                reason=cause.reason if cause else None,
-                before=before,
-            )
+        yield from self._loop(report, now)
         if state is State.STALLED and not memory.stalled:
             memory.stalled = True
             yield self._event(report, now, What.STALL, report.verdict.summary, before=before)
@@ -221,6 +212,19 @@ class Story:
             memory.loop = memory.death is not None
         if state in (State.CRASHED, State.CRASH_LOOPING):
             memory.stalled = False
+
+    def _loop(self, report: Report, now: float) -> Iterator[Happened]:
+        """Tell of a crash loop, before the start that goes on with it."""
+        memory, cause = self.memory, report.verdict.cause
+        looping = report.verdict.state is State.CRASH_LOOPING
+        if not looping or memory.loop or memory.death is not None:
+            return
+        memory.loop = True
+        line, reason = (cause.line, cause.reason) if cause else (None, None)
+        yield self._event(
+            report, now, What.CRASH_LOOP, report.verdict.summary, line=line, reason=reason,
+            before=State(memory.state),
+        )  # fmt: skip
 
     def _recovery(self, report: Report, now: float, before: State) -> Happened:
         memory = self.memory
@@ -260,13 +264,13 @@ class Story:
                 memory.pending_since = now
             if now - memory.pending_since < manner.settle:
                 return []
-        previous = State(memory.alarmed) if memory.alarmed else before
+        told = State(memory.alarmed) if memory.alarmed else None
         memory.pending_since = None
         memory.alarmed, memory.alarmed_at = state.value, now
         what = _ALARM_OF[state]
-        if state is State.READY and (recovered or previous in ALARMING):
+        if state is State.READY and (recovered or told in ALARMING):
             what = What.RECOVERY
-        return [self._alarm(report, now, what, report.verdict.summary, previous)]
+        return [self._alarm(report, now, what, report.verdict.summary, told or before)]
 
     def _alarm(
         self, report: Report, now: float, what: What, text: str, previous: State

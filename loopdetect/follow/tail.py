@@ -13,6 +13,7 @@ import contextlib
 import errno
 import os
 import stat
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -23,6 +24,8 @@ from loopdetect.follow.rotated import HEAD, TAIL, Mark
 CHUNK: Final = 1 << 18
 # How long a file that the path no longer leads to is looked at, in seconds.
 LINGER: Final = 5.0
+# So many files are remembered as read before.
+REMEMBERED: Final = 32
 # A line that nobody ends is taken as it is once it is this long.
 LONGEST: Final = 1 << 16
 GONE: Final = frozenset({errno.ENOENT, errno.ENOTDIR})
@@ -88,6 +91,7 @@ class Tail:
     _seen: tuple[int, int, int, int] | None = None
     _absent: bool = False
     _trouble: str | None = None
+    _opened: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
 
     # -- the door
 
@@ -122,7 +126,7 @@ class Tail:
         current = self.current
         if current is None or not current.pending or self.grown_at is None:
             return b""
-        if now - self.grown_at < quiet:
+        if quiet and now - self.grown_at < quiet:
             return b""
         data, current.pending = current.pending, b""
         return data
@@ -154,7 +158,7 @@ class Tail:
                 self.current.offset, self.current.head = mark.offset, mark.head
                 self.current.tail = mark.tail
                 return b""
-        data = self._rest_of_rotated(mark)
+        data = self._rest_of_rotated(mark) + self._between(mark)
         if mark.offset:
             self._say("rotated", "it was rotated while nobody watched")
         return data
@@ -197,6 +201,7 @@ class Tail:
             return False
         status = os.fstat(handle)
         self.current = Open(handle, status.st_dev, status.st_ino)
+        self._opened.append((status.st_dev, status.st_ino))
         if self._trouble:
             self._say("appeared", "the file can be read again")
             self._trouble = None
@@ -261,7 +266,7 @@ class Tail:
         """Read the current file to its end and keep an eye on it; the path leads elsewhere."""
         current = self.current
         assert current is not None
-        data = self._to_end(current)
+        data = self._to_end(current) + self._between(current.mark())
         current.until = now + LINGER
         self.old.append(current)
         self.current = None
@@ -300,7 +305,19 @@ class Tail:
         status = os.fstat(handle)
         copy = Open(handle, status.st_dev, status.st_ino, mark.offset, mark.head, mark.tail)
         data = self._to_end(copy) + copy.pending
+        self._opened.append((copy.device, copy.inode))
         _close(copy)
+        return data
+
+    def _between(self, left: Mark) -> bytes:
+        """Read files that came and were rotated away while nobody looked."""
+        data = b""
+        for handle in rotated.between(self.path, left, self._opened):
+            status = os.fstat(handle)
+            missed = Open(handle, status.st_dev, status.st_ino)
+            data += self._to_end(missed) + missed.pending
+            self._opened.append((missed.device, missed.inode))
+            _close(missed)
         return data
 
     # -- saying

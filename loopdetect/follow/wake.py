@@ -8,6 +8,7 @@ does it alone, more often.
 from __future__ import annotations
 
 import errno
+import logging
 import os
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
@@ -39,6 +40,8 @@ class Watches:
         try:
             from watchdog.observers import Observer
 
+            # What it logs of its own threads is no news to a user.
+            logging.getLogger("watchdog").addHandler(logging.NullHandler())
             self._observer = Observer()
             self._observer.daemon = True
             self._observer.start()

@@ -118,6 +118,8 @@ class Watcher:
                 self.bell.wait(SOON)
                 hungry.add(STDIN)
         for followed in list(self.sources.values()):
+            if not following:
+                followed.flush(self._clock())
             self._judge(followed)
         self._next_sweep = self._monotonic() + self._interval
 
@@ -147,6 +149,7 @@ class Watcher:
             with contextlib.suppress(OSError):
                 while self._read(followed):
                     pass
+                followed.flush(self._clock())
             self._judge(followed, final=True)
             self._listener.save(followed)
         self.close()

@@ -114,25 +114,22 @@ def headline(decision: Decision, log: LogWatch) -> str:
 
 
 def _reached(decision: Decision, log: LogWatch) -> str:
-    view, run = decision.seen.log, decision.seen.log.run
-    state = decision.fused.state
+    view, report, run = decision.seen.log, decision.seen.log.report, decision.seen.log.run
+    state, hit = decision.fused.state, _line_hit(decision, log)
     if state is not State.READY:
-        return f"{state.value} after {spoken(decision.waited_s)}{_line_hit(decision, log)}"
-    if run is not None and run.ready_after_s is not None and run.ready:
-        took = f" after {_whole(run.ready_after_s)}"
-    elif run is not None and not view.fresh and view.log is Log.READY and not view.grown:
-        return (
-            f"ready since {log.where(decision.seen.log.report.verdict.since_line or 1)}, "
-            "before the wait began"
-            if decision.seen.log.report
-            else "ready"
-        )
-    elif run is not None and view.fresh:
-        took = f" after {spoken(view.coming_up_s)}"
+        return f"{state.value} after {spoken(decision.waited_s)} of waiting{hit}"
+    if report is None or run is None:
+        return f"ready after {spoken(decision.waited_s)} of waiting{hit}"
+    if view.log is Log.READY and run.ready and not view.fresh and not view.grown:
+        since = log.where(report.verdict.since_line or run.first_line)
+        return f"ready since {since}, before the wait began"
+    if run.ready_after_s is not None and run.ready:
+        took = _whole(run.ready_after_s)
+    elif view.fresh:
+        took = spoken(view.coming_up_s)
     else:
-        took = f" after {spoken(decision.waited_s)} of waiting"
-    told = _phases(run, log, decision.seen.log.report) if run is not None else ""
-    return f"ready{took}{_attempt(decision)}{told}{_line_hit(decision, log)}"
+        took = f"{spoken(decision.waited_s)} of waiting"
+    return f"ready after {took}{_attempt(decision)}{_phases(run, log, report)}{hit}"
 
 
 def _whole(seconds: float) -> str:
@@ -140,9 +137,9 @@ def _whole(seconds: float) -> str:
     return "less than 1 s" if seconds < 1 else spoken(seconds)
 
 
-def _phases(run: Run, log: LogWatch, report: Report | None) -> str:
+def _phases(run: Run, log: LogWatch, report: Report) -> str:
     """Return what took how long, by the log's clock or as it was seen here."""
-    seen = log.observed(report) if report is not None else {}
+    seen = log.observed(report)
     times = []
     for span in run.phases:
         if span.phase in (Phase.SERVING, Phase.SHUTDOWN):

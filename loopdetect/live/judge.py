@@ -15,7 +15,7 @@ from loopdetect.live.log_watch import LogView
 from loopdetect.model import Certainty, State
 from loopdetect.probe.seen import HealthSeen, ProcessSeen
 
-GRACE_S: Final = 1.2
+GRACE_S: Final = 1.4
 BRIEF_S: Final = 0.4
 
 

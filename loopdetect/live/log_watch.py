@@ -8,7 +8,7 @@ from typing import Final
 
 from loopdetect.core.detector import Detector
 from loopdetect.core.fusion import Log
-from loopdetect.live.mark import BAD, Mark, bad_ends, is_just_now, mark_of, state_since
+from loopdetect.live.mark import BAD, Mark, bad_ends, is_hard, mark_of, state_since
 from loopdetect.live.patterns import Hit, LinePatterns
 from loopdetect.live.tail import Look, Turn
 from loopdetect.model import Phase, Policy, Report, Run, State
@@ -16,9 +16,11 @@ from loopdetect.model import Phase, Policy, Report, Run, State
 QUIET_S: Final = 30.0
 # Among several servers in one log the first of these that any of them shows is what counts.
 WORST_FIRST: Final = (
-    Log.LOOPING, Log.CRASHED, Log.STOPPED, Log.STALLED,
+    Log.LOOPING, Log.CRASHED, Log.STOPPED, Log.STALLED, Log.FAILING,
     Log.LOADING, Log.OVER, Log.READY, Log.SILENT, Log.MISSING,
 )  # fmt: skip
+# The user's own ready line speaks only where the log itself tells nothing better.
+OPEN: Final = (Log.SILENT, Log.LOADING, Log.FAILING, Log.STALLED)
 ANEW: Final = (Turn.TRUNCATED, Turn.REPLACED)
 
 
@@ -85,6 +87,8 @@ class LogWatch:
         self._marks: dict[str | None, Mark] = {}
         self._marked = False
         self._grown = False
+        self._grown_at: float | None = None
+        self._over = False
         self._exists = False
         self._in_line = False
         self._dirty = True
@@ -95,7 +99,7 @@ class LogWatch:
 
     # -- bytes in
 
-    def feed(self, look: Look) -> None:
+    def feed(self, look: Look, now: float) -> None:
         """Take what one look at the log gave."""
         self._exists = look.exists
         self._modified = look.modified if look.modified is not None else self._modified
@@ -105,9 +109,10 @@ class LogWatch:
             self._detector.feed(look.data)
             self._patterns.feed(look.data)
             self._in_line = not look.data.endswith(b"\n")
-            self._dirty = True
+            self._dirty, self._grown_at = True, now
             self._grown = self._grown or self._marked
         if look.ended:
+            self._over = True
             self._patterns.end()
 
     def _begin_anew(self) -> None:
@@ -118,13 +123,17 @@ class LogWatch:
         reports = self.reports()
         self._files.append(reports[0].lines if reports else 0)
 
-    def mark(self, wall: float | None) -> None:
-        """All that was fed so far is history; `wall` is seconds since 1970, None for no history."""
-        for report in self.reports() if wall is not None else ():
-            self._advanced(report, self._called)
-            just = is_just_now(_last_time(report), self._modified, wall or 0.0)
-            self._marks[report.stream] = mark_of(report, just_written=just)
-        self._patterns.failed = None
+    def mark(self, called_at: float | None) -> None:
+        """Make history of all that was fed; `called_at` is in seconds since 1970, None for a pipe."""
+        if called_at is not None:
+            # Between the call and the first look the server may have come far already.
+            since = self._modified is not None and self._modified >= called_at
+            for report in self.reports():
+                self._advanced(report, self._called)
+                self._marks[report.stream] = mark_of(report, written_since=since)
+            self._grown = since
+            if not since:
+                self._patterns.forget_failure()
         self._marked = True
 
     # -- judging
@@ -151,13 +160,15 @@ class LogWatch:
             log = state_since(report, Mark())
         quiet, allowed = now - advance.at, self._allowed(report, advance)
         slow = report.verdict.state is State.STALLED and self._grown and quiet >= min(60.0, allowed)
+        if self._may_recover(report, log, now) and quiet < allowed:
+            log = Log.FAILING
         if log is Log.LOADING and (quiet >= allowed or slow):
             log = Log.STALLED
         last = report.runs[-1] if report.runs else None
         hit = None
         if self._patterns.failed is not None:
             log, hit = Log.CRASHED, self._patterns.failed
-        elif self._patterns.ready is not None and log in (Log.SILENT, Log.LOADING, Log.STALLED):
+        elif self._patterns.ready is not None and log in OPEN:
             if last is None or self._patterns.ready.line >= last.first_line:
                 log, hit = Log.READY, self._patterns.ready
         elif log is Log.SILENT and self._grown and quiet >= allowed:
@@ -184,6 +195,12 @@ class LogWatch:
             run_seen_at=advance.run_at,
             coming_up_s=advance.phases.get(Phase.SERVING, now) - advance.run_at,
         )
+
+    def _may_recover(self, report: Report, log: Log, now: float) -> bool:
+        if log not in (Log.CRASHED, Log.LOOPING) or self._over or not report.runs:
+            return False
+        silent = self._grown_at is not None and now - self._grown_at >= QUIET_S
+        return report.runs[-1].outcome in BAD and not is_hard(report) and not silent
 
     def _advanced(self, report: Report, now: float) -> Advance:
         advance = self._advances.get(report.stream)
@@ -250,10 +267,3 @@ def _sign(report: Report) -> object:
         return report.lines, last and last.number
     bars = tuple((bar.label, bar.done, bar.total) for bar in last.progress)
     return last.number, tuple(span.phase for span in last.phases), bars, last.ready, last.outcome
-
-
-def _last_time(report: Report) -> float | None:
-    last = report.runs[-1] if report.runs else None
-    if last is None or last.started_at is None or last.duration_s is None:
-        return None
-    return last.started_at + last.duration_s

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,6 +19,8 @@ STEP_S: Final = 0.1
 MAX_CHUNKS: Final = 16
 # A log may be a little behind what the server does.
 LAG_S: Final = 2.0
+# A process that is older than this was not started for this call.
+LONGEST_START_S: Final = 3.0
 
 
 class Clock(Protocol):
@@ -26,8 +29,8 @@ class Clock(Protocol):
     def now(self) -> float:
         """Return seconds on a clock that only goes on."""
 
-    def wall(self) -> float:
-        """Return seconds since 1970."""
+    def called_at(self) -> float:
+        """Return when the command was called, in seconds since 1970."""
 
     def sleep(self, seconds: float) -> None:
         """Let time pass."""
@@ -40,13 +43,24 @@ class RealClock:
         """Return seconds on a clock that only goes on."""
         return time.monotonic()
 
-    def wall(self) -> float:
-        """Return seconds since 1970."""
-        return time.time()
+    def called_at(self) -> float:
+        """Return when the command was called, in seconds since 1970."""
+        return time.time() - process_age()
 
     def sleep(self, seconds: float) -> None:
         """Let time pass."""
         time.sleep(seconds)
+
+
+def process_age() -> float:
+    """Return for how long this process runs, in seconds; 0 if that cannot be the call's own time."""
+    try:
+        with open("/proc/self/stat", "rb") as file:
+            started = int(file.read().rpartition(b")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
+        age = time.clock_gettime(time.CLOCK_BOOTTIME) - started
+    except (OSError, ValueError, IndexError, AttributeError):
+        return 0.0
+    return age if 0 <= age <= LONGEST_START_S else 0.0
 
 
 HealthLook = Callable[[], tuple[int, HealthSeen | None]]
@@ -77,21 +91,23 @@ class Wait:
         judge = Judge(self.terms, self.called)
         while self._read():
             pass
-        self.log.mark(self.clock.wall() if self.history else None)
+        self.log.mark(self.clock.called_at() if self.history else None)
         while True:
+            began = self.clock.now()
             seen = self._look()
             now = self.clock.now()
             fused, decision = judge.decide(seen, now, over=self._ended)
             if decision is not None:
                 return decision
             self.display.show(status_of(seen, fused, now, self.called))
-            self.clock.sleep(STEP_S)
+            # A look at a long history costs more than one at a short one: most of the time is idle.
+            self.clock.sleep(max(STEP_S, 3 * (self.clock.now() - began)))
 
     def _read(self) -> bool:
         """Read what there is; True when there is more and the time allows to go on."""
         for _ in range(MAX_CHUNKS):
             look = self.tail.look()
-            self.log.feed(look)
+            self.log.feed(look, self.clock.now())
             self._ended = self._ended or look.ended
             if not look.more:
                 return False

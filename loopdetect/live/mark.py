@@ -6,13 +6,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from loopdetect.core.fusion import Log
-from loopdetect.model import Outcome, Report, Run, State
+from loopdetect.model import Exit, Outcome, Report, Run, State
 
 BAD: Final = frozenset({Outcome.CRASHED, Outcome.KILLED})
-QUARTER_S: Final = 900.0
-SAME_MOMENT_S: Final = 10.0
-FARTHEST_ZONE_S: Final = 26 * 3600.0
-JUST_S: Final = 3.0
 _OF_OUTCOME: Final = {
     Outcome.READY: Log.READY,
     Outcome.LOADING: Log.LOADING,
@@ -29,12 +25,19 @@ class Mark:
     over: frozenset[int] = frozenset()
 
 
-def mark_of(report: Report, *, just_written: bool) -> Mark:
-    """Return where the report ends; a log that began and ended just now is no history."""
-    if just_written and len(report.runs) == 1:
-        return Mark()
+def mark_of(report: Report, *, written_since: bool) -> Mark:
+    """Return where the report ends.
+
+    `written_since` says that the last line came after the call already, though it was read with the
+    history: then the end of the last run is no history.
+    """
+    if not report.runs:
+        return Mark(report.lines)
     over = frozenset(run.number for run in report.runs if ended(run))
-    return Mark(report.lines, report.runs[-1].number if report.runs else 0, over)
+    last = report.runs[-1]
+    if written_since:
+        return Mark(last.first_line - 1, last.number - 1, over - {last.number})
+    return Mark(report.lines, last.number, over)
 
 
 def ended(run: Run) -> bool:
@@ -56,6 +59,23 @@ def gave_up(report: Report, mark: Mark) -> bool:
     return any(e.kind == "gave-up" and e.line > mark.line for e in report.verdict.evidence)
 
 
+def is_hard(report: Report) -> bool:
+    """True when the last run's end is told for certain, not only a failure that nothing followed.
+
+    A download that is tried again looks for a while as if its failure were the end.
+    """
+    last = report.runs[-1]
+    if (
+        last.cause is None
+        or last.exit != Exit()
+        or (report.verdict.restarts or 0) >= len(report.runs)
+    ):
+        return True
+    return any(
+        e.kind in ("death", "exit") and e.line >= last.first_line for e in report.verdict.evidence
+    )
+
+
 def state_since(report: Report, mark: Mark) -> Log:
     """Return what the log tells of the run that is waited for."""
     looping = report.verdict.state is State.CRASH_LOOPING
@@ -73,17 +93,3 @@ def state_since(report: Report, mark: Mark) -> Log:
     if last.outcome is Outcome.STALLED and last.ready:
         return Log.READY
     return _OF_OUTCOME.get(last.outcome, Log.SILENT)
-
-
-def is_just_now(log_time: float | None, modified: float | None, wall: float) -> bool:
-    """Was the log written in the last moments, by its file and by its own stamps in any zone?
-
-    A fast failure right before the call belongs to the start that is waited for; an old log that
-    was copied here just now does not.
-    """
-    if modified is None or not 0 <= wall - modified <= JUST_S:
-        return False
-    if log_time is None:
-        return True
-    apart = abs(wall - log_time)
-    return apart <= FARTHEST_ZONE_S and min(apart % QUARTER_S, -apart % QUARTER_S) <= SAME_MOMENT_S

@@ -38,9 +38,9 @@ class LinePatterns:
         # A bar that is drawn over and over never ends its line; it is not kept for ever.
         self._rest = self._rest[-LONGEST:]
 
-    def forget(self) -> None:
-        """What matched so far is of the past."""
-        self.ready = self.failed = None
+    def forget_failure(self) -> None:
+        """What failed so far is of the past."""
+        self.failed = None
 
     def new_file(self) -> None:
         """The log begins anew: an unfinished line stays unfinished, and ready no longer holds."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from loopdetect.live.status import Status
+from loopdetect.live.status import FAILURE_SHOWN, Status
 from loopdetect.model import Phase
 from loopdetect.render.duration import spoken
 from loopdetect.render.escape import visible
@@ -13,7 +13,6 @@ from loopdetect.render.figures import bar
 from loopdetect.render.width import cut
 
 HEARTBEAT_S: Final = 60.0
-FAILURE_SHOWN: Final = 160
 
 
 class Plain:
@@ -50,7 +49,7 @@ def sentence(status: Status) -> str:
     """Return the status on one line."""
     parts = [status.state.value if status.phase is Phase.UNKNOWN else where(status)]
     if not status.obvious:
-        parts.append(status.why)
+        parts.append(visible(status.why))
     if status.left_s is not None:
         parts.append(f"about {spoken(status.left_s)} left ({visible(status.left_from)})")
     told = history(status)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import median
-from typing import Protocol
+from typing import Final, Protocol
 
 from loopdetect.core.fusion import Fused, Log
 from loopdetect.live.judge import Seen
 from loopdetect.live.mark import BAD
 from loopdetect.model import Phase, Progress, Report, Run, State
+from loopdetect.render.width import cut
+
+FAILURE_SHOWN: Final = 160
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +53,14 @@ def status_of(seen: Seen, fused: Fused, now: float, called: float) -> Status:
     report, run = seen.log.report, seen.log.run
     waiting = seen.log.log in (Log.OVER, Log.MISSING)
     elapsed = now - called
+    why = fused.why
+    if seen.log.log is Log.FAILING and run is not None and run.cause is not None:
+        why += ": " + cut(run.cause.text.split("\n")[0], FAILURE_SHOWN)
     moving = run is not None and fused.state is State.LOADING and not waiting
     left, source = estimate(seen, now) if moving else (None, "")
     return Status(
         state=fused.state,
-        why=fused.why,
+        why=why,
         obvious=fused.rule == "log-loading",
         server=report.server.title if report and report.server.name else "",
         phase=Phase.UNKNOWN if run is None or waiting else run.phase,
@@ -76,7 +82,8 @@ def current_bar(run: Run) -> Progress | None:
 
 def last_failure(report: Report) -> str:
     """Return why the run before the last one died, or the last one if it is over."""
-    for run in reversed(report.runs):
+    runs = report.runs[:-1] if report.verdict.state is State.LOADING else report.runs
+    for run in reversed(runs):
         if run.outcome in BAD:
             return run.cause.text if run.cause else f"died in {run.phase}, cause not in the log"
     return ""

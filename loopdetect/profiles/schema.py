@@ -45,11 +45,13 @@ class Rule(Shared):
     asked: bool = True
     cancels_ready: bool = False
     repeats: bool = False
+    again_after_failure: bool = False
     order: int = 1
     weight: int = 0
     needs: tuple[str, ...] = ()
     unless_seen: tuple[str, ...] = ()
     while_serving: bool = False
+    quotes: bool = False
     summary: str | None = None
     hint: str | None = None
 
@@ -73,6 +75,7 @@ class Profile:
     rules: tuple[Rule, ...]
     path: str
     main_process: str | None = None
+    child_process: str | None = None
     daemon: bool = False
     hosts_engines: bool = False
 
@@ -99,7 +102,9 @@ _COMMON: Final = frozenset(
 )
 _ALLOWED: Final[Mapping[Kind, frozenset[str]]] = {
     Kind.IDENTIFY: frozenset({"weight"}),
-    Kind.START: frozenset({"order", "phase", "repeats", "unless_seen"}),
+    Kind.START: frozenset(
+        {"order", "phase", "repeats", "again_after_failure", "unless_seen"}
+    ),
     Kind.PHASE: frozenset({"phase", "unless_seen"}),
     Kind.PROGRESS: frozenset({"phase"}),
     Kind.READY: frozenset({"certainty", "needs"}),
@@ -119,7 +124,7 @@ _ALLOWED: Final[Mapping[Kind, frozenset[str]]] = {
         }
     ),
     Kind.CASCADE: frozenset({"fatal", "phase", "cancels_ready", "while_serving"}),
-    Kind.HARMLESS: frozenset(),
+    Kind.HARMLESS: frozenset({"quotes"}),
     Kind.REQUEST_ERROR: frozenset(),
     Kind.STOP: frozenset({"asked"}),
     Kind.EXIT: frozenset({"asked"}),
@@ -127,7 +132,7 @@ _ALLOWED: Final[Mapping[Kind, frozenset[str]]] = {
     Kind.GAVE_UP: frozenset({"reason"}),
 }
 _TOP: Final = frozenset(
-    {"name", "title", "extends", "prefix", "main_process", "daemon", "hosts_engines"}
+    {"name", "title", "extends", "prefix", "main_process", "child_process", "daemon", "hosts_engines"}
 ) | {str(k) for k in Kind}
 
 
@@ -239,6 +244,7 @@ def read_profile(path: Path, reasons: frozenset[str], *, strict: bool = True) ->
         tuple(rules),
         str(path),
         main_process=top.text("main_process"),
+        child_process=top.text("child_process"),
         daemon=top.flag("daemon", False),
         hosts_engines=top.flag("hosts_engines", False),
     )
@@ -377,11 +383,13 @@ def _rule(
         asked=reader.flag("asked", kind is not Kind.EXIT),
         cancels_ready=reader.flag("cancels_ready", False),
         repeats=reader.flag("repeats", False),
+        again_after_failure=reader.flag("again_after_failure", False),
         order=reader.number("order", 1),
         weight=reader.number("weight", 0),
         needs=tuple(f"{profile}/{v}" for v in reader.texts("needs")),
         unless_seen=tuple(f"{profile}/{v}" for v in reader.texts("unless_seen")),
         while_serving=reader.flag("while_serving", False),
+        quotes=reader.flag("quotes", False),
         summary=reader.text("summary"),
         hint=reader.text("hint"),
     )

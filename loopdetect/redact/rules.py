@@ -51,6 +51,7 @@ class Rule:
     learn: bool = False
 
 
+_PLACE: Final = re.compile(r"(?i)(?:host|ip|addr|address|server|bind|url|node)$")
 _AFTER_A_TIME: Final = re.compile(r" [A-Z] ")
 
 
@@ -72,7 +73,9 @@ def _mixed(found: re.Match[str]) -> bool:
 
 
 def _mail(found: re.Match[str]) -> bool:
-    domain = found["secret"].rpartition("@")[2].lower()
+    name, _, domain = found["secret"].lower().rpartition("@")
+    if known.PLACEHOLDER.fullmatch(name):
+        return False
     ending = domain.rpartition(".")[2]
     return not (ending in known.UNIT_ENDINGS or known.is_public(domain, known.EXAMPLES))
 
@@ -87,6 +90,12 @@ def _ipv4(found: re.Match[str]) -> bool:
     ):
         return False
     return not found["secret"].startswith(known.PLAIN_IPV4)
+
+
+def _addressed(found: re.Match[str]) -> bool:
+    """An address after `=`, where a version may stand too: `host=10.1.2.3`."""
+    start = found.start()
+    return _ipv4(found) and bool(_PLACE.search(found.string, max(start - 16, 0), start))
 
 
 def _ipv6(found: re.Match[str]) -> bool:
@@ -109,6 +118,12 @@ def _telling_host(found: re.Match[str]) -> bool:
     return _host(found) and bool(re.search(r"[.\d-]", found["secret"]))
 
 
+def _private_host(found: re.Match[str]) -> bool:
+    """A name of an inner domain; `threading.local` is Python."""
+    name = found["secret"]
+    return _host(found) and (not name.endswith(".local") or bool(re.search(r"[\d-]", name)))
+
+
 def _user(found: re.Match[str]) -> bool:
     name = found["secret"].lower()
     return (
@@ -118,12 +133,19 @@ def _user(found: re.Match[str]) -> bool:
     )
 
 
+def _keyed(found: re.Match[str]) -> bool:
+    """A value after the name of a secret: `api_key` is one, `eos_token` and `cache key` are not."""
+    start, end = found.span("word")
+    return _secret(found) and bool(_NAMED.search(found.string, max(start - 16, 0), end))
+
+
 _NAME: Final = r"[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?"
 _KEYWORD: Final = (
-    r"(?:[\w-]*(?:api|access|secret|private|auth|admin|encryption|signing|account)[_-]?key(?:[_-]id)?"
-    r"|[\w-]*(?:hf|hub|hugging[_-]?face|access|auth|api|bearer|refresh|github|gitlab|session|ngrok|slack"
-    r"|registry|wandb|identity|security)[_-]?token|[\w-]*(?:password|passwd|passphrase)|client[_-]?secret)"
+    r"(?:(?:api|access|secret|private|auth|admin|encryption|signing|account)[_-]?key(?:[_-]id)?"
+    r"|(?:hf|hub|hugging[_-]?face|access|auth|api|bearer|refresh|github|gitlab|session|ngrok|slack"
+    r"|registry|wandb|identity|security)[_-]?token|(?:password|passwd|passphrase)|client[_-]?secret)"
 )
+_NAMED: Final = re.compile(f"(?i){_KEYWORD}$")
 _SET: Final = r"['\"]?\]?[ \t]*[:=][ \t]*\[?(?P<quote>['\"])?"
 _GIVEN: Final = r"(?:=|['\"]?,?[ \t]+)(?P<quote>['\"])?"
 _VALUE: Final = r"(?P<secret>(?(quote)[^'\"\r\n]{4,}|[^\s'\"`,;()\[\]{}<>&|]{6,}))"
@@ -168,14 +190,15 @@ RULES: Final = (
         "sig= signature= credential= security-token=",
         r"(?i)[?&](?:sig|x-amz-signature|x-amz-credential|x-amz-security-token|x-goog-signature"
         r"|x-goog-credential|signature)=(?P<secret>[^\s&'\"<>]{6,})",
+        _secret,
     ),
     _rule(
         Sort.TOKEN,
         "key token password passwd passphrase secret",
-        r"(?i)(?<![A-Za-z0-9])" + _KEYWORD + _SET + _VALUE,
-        _secret,
+        r"(?i)(?P<word>key(?:[_-]id)?|token|passw(?:or)?d|passphrase|secret)" + _SET + _VALUE,
+        _keyed,
     ),
-    _rule(Sort.TOKEN, "--", r"(?i)(?<![\w-])--" + _KEYWORD + _GIVEN + _VALUE, _secret),
+    _rule(Sort.TOKEN, "--", r"(?i)(?<![\w-])--[\w-]*?" + _KEYWORD + _GIVEN + _VALUE, _secret),
     _rule(
         Sort.TOKEN,
         "token secret",
@@ -198,8 +221,8 @@ RULES: Final = (
     _rule(
         Sort.IP,
         "=1 =2 =3 =4 =5 =6 =7 =8 =9",
-        r"(?i)(?<![\w-])[\w-]*(?:host|ip|addr|address|server|bind|url|node)=(?P<secret>\d{1,3}(?:\.\d{1,3}){3})(?![\w.+-])",
-        _ipv4,
+        r"(?<=[A-Za-z])=(?P<secret>\d{1,3}(?:\.\d{1,3}){3})(?![\w.+-])",
+        _addressed,
     ),
     _rule(
         Sort.IP,
@@ -210,16 +233,16 @@ RULES: Final = (
     _rule(
         Sort.HOST,
         "://",
-        r"\b[A-Za-z][A-Za-z0-9+.-]*://(?:[^\s/@'\"]*@)?(?P<secret>" + _NAME + r")",
+        r"(?<=[A-Za-z0-9])://(?:[^\s/@'\"]*@)?(?P<secret>" + _NAME + r")",
         _telling_host,
         learn=True,
     ),
     _rule(
         Sort.HOST,
         "internal local lan corp intra localdomain",
-        r"(?<![\w.-])(?P<secret>[A-Za-z0-9][\w-]*(?:\.[\w-]+)*\."
-        r"(?:internal|corp|intra|lan|localdomain|svc\.cluster\.local)|[\w-]*[\d-][\w-]*\.local)(?![\w(.-])",
-        _host,
+        r"(?<![\w.-])(?P<secret>[A-Za-z0-9][\w-]{0,62}(?:\.[\w-]{1,63}){0,8}?"
+        r"\.(?:internal|corp|intra|lan|local|localdomain))(?![\w(.-])",
+        _private_host,
         learn=True,
     ),
     _rule(

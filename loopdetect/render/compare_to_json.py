@@ -53,6 +53,7 @@ def _comparison(found: Comparison) -> Json:
             {"line": item.line, "count": item.count, "text": item.text} for item in found.errors
         ],
         "new_errors_left_out": found.errors_left,
+        "free_memory_gib": {"a": found.free_memory[0], "b": found.free_memory[1]},
         "notes": list(found.notes),
     }
 

@@ -62,6 +62,10 @@ def _arguments(found: Comparison, width: int | None, paint: Paint) -> Iterator[s
     chance = compare_words.by_chance(found)
     if chance:
         yield from wrap(f"Also differ, as in every start: {visible(chance)}", width, "  ")
+    memory = compare_words.memory_line(found)
+    if memory:
+        yield ""
+        yield from wrap(memory, width)
 
 
 def _phases(found: Comparison, paint: Paint) -> Iterator[str]:

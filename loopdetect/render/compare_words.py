@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from loopdetect.arguments import ONLY_CHANGED, Change
 from loopdetect.compare import Comparison, PhaseChange, Side
-from loopdetect.model import Phase
+from loopdetect.model import Outcome, Phase
 from loopdetect.render import figures
 from loopdetect.render.duration import NONE, spoken
 from loopdetect.render.escape import visible
@@ -16,10 +16,12 @@ def side_line(side: Side) -> str:
     run = side.run
     which = f"run {run.number} of {len(side.report.runs)}"
     lines = f"lines {run.first_line}–{run.last_line}"
-    ready = f", ready after {spoken(run.ready_after_s)}" if run.ready_after_s is not None else ""
+    after = f"ready after {spoken(run.ready_after_s)}" if run.ready_after_s is not None else ""
+    told = [ended_words(run), after] if run.outcome is not Outcome.READY or not after else [after]
+    ready = ", ".join(part for part in told if part)
     lasted = f", lasted {spoken(run.duration_s)}" if run.duration_s is not None else ""
     cause = f", {figures.short_cause(run)}" if run.cause else ""
-    return f"{which}, {lines}: {ended_words(run)}{ready}{lasted}{cause}"
+    return f"{which}, {lines}: {ready}{lasted}{cause}"
 
 
 def value(change: Change, side: str | None) -> str:
@@ -45,6 +47,15 @@ def arguments_line(comparison: Comparison) -> str | None:
     if comparison.same_arguments:
         return "No argument differs."
     return None if by_will(comparison) else "Nothing that both printed can be compared."
+
+
+def memory_line(comparison: Comparison) -> str | None:
+    """Return how much accelerator memory either start found free, None where one is silent."""
+    a, b = comparison.free_memory
+    if a is None or b is None:
+        return None
+    same = comparison.a.report.server.name == comparison.b.report.server.name
+    return f"Free accelerator memory: A {a:.3g} GiB, B {b:.3g} GiB" if same else None
 
 
 def phase_note(comparison: Comparison, change: PhaseChange) -> str:

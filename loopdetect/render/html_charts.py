@@ -144,7 +144,9 @@ def curves(report: Report) -> tuple[Curve, ...]:
             if other.label == bar.label and len(extras.points(other)) > 1
         ]
         usual = _usual(earlier, top)
-        longest = max([at for at, _ in own] + [at for at, _ in usual]) or 1.0
+        longest = max(at for at, _ in (*own, *usual))
+        if longest <= 0:
+            continue
         end = usual[-1][0] if usual else None
         beside = f"; earlier runs (median of {len(earlier)}): {spoken(end)}" if usual else ""
         found.append(

@@ -110,7 +110,7 @@ def _row(
     lane: Lane, picture: Chart, cells: int, options: RenderOptions, paint: Paint
 ) -> tuple[str, int]:
     """Return one run's blocks and marks, and how many columns they take."""
-    items = _items(lane, picture.extent, options.ascii)
+    items = _items(lane, picture.extent, options)
     if not items:
         return "", 0
     scale = (cells - 1) / picture.extent
@@ -123,7 +123,7 @@ def _row(
         starts[place] = max(min(starts[place], limit - 1), 0)
         limit = starts[place]
     row, used = "", 0
-    fill = " " if options.color else FILL[options.ascii]
+    fill = _fill(options)
     for place, item in enumerate(items):
         last = place + 1 == len(items)
         end = starts[place] + 1 if last else starts[place + 1]
@@ -134,7 +134,7 @@ def _row(
     return row, used
 
 
-def _items(lane: Lane, extent: float, ascii_only: bool) -> list[_Item]:
+def _items(lane: Lane, extent: float, options: RenderOptions) -> list[_Item]:
     if lane.length is None and not lane.segments:
         return []
     items = [
@@ -147,20 +147,36 @@ def _items(lane: Lane, extent: float, ascii_only: bool) -> list[_Item]:
         )
         for segment in lane.segments
     ]
-    if lane.ready_at is not None:
-        mark = _Item(READY_MARK[ascii_only], GREEN, lane.ready_at, lane.ready_at, False)
-        after = [place for place, item in enumerate(items) if item.at >= lane.ready_at]
-        serving = [p for p, s in enumerate(lane.segments) if s.phase is Phase.SERVING]
-        items.insert(serving[0] if serving else (after[0] if after else len(items)), mark)
     end = lane.length if lane.length is not None else max((item.until for item in items), default=0)
+    _mark_ready(items, lane, options)
     shown = [item for item in items if item.at <= extent] or items[:1]
     if end > extent * 1.001:
-        shown.append(_Item(CUT_MARK[ascii_only], DIM, extent, extent, False))
+        shown.append(_Item(CUT_MARK[options.ascii], DIM, extent, extent, False))
     outcome = lane.run.outcome
-    shown.append(
-        _Item(OUTCOME_MARKS[outcome][ascii_only], OUTCOME_COLORS[outcome], end, end, False)
-    )
-    return shown
+    mark = OUTCOME_MARKS[outcome][options.ascii]
+    return [*shown, _Item(mark, OUTCOME_COLORS[outcome], end, end, False)]
+
+
+def _mark_ready(items: list[_Item], lane: Lane, options: RenderOptions) -> None:
+    """Put the mark before serving, else where the time falls: then that phase goes on behind it."""
+    at = lane.ready_at
+    if at is None:
+        return
+    mark = _Item(READY_MARK[options.ascii], GREEN, at, at, False)
+    phases = [segment.phase for segment in lane.segments]
+    if Phase.SERVING in phases:
+        items.insert(phases.index(Phase.SERVING), mark)
+        return
+    place = next((n for n, item in enumerate(items) if item.at >= at), len(items))
+    items.insert(place, mark)
+    before = items[place - 1] if place else None
+    if before is not None and before.fills and before.until > at:
+        rest = _Item(_fill(options), before.code, at, before.until, True)
+        items.insert(place + 1, rest)
+
+
+def _fill(options: RenderOptions) -> str:
+    return " " if options.color else FILL[options.ascii]
 
 
 def _legend(picture: Chart, ascii_only: bool, width: int) -> list[str]:

@@ -47,6 +47,7 @@ def report_object(report: Report) -> Json:
         "verdict": _verdict(report.verdict, report.clock),
         "runs": [_run(run, report.clock) for run in report.runs],
         "notes": list(report.notes),
+        "files": [{"name": file.name, "first_line": file.first_line} for file in report.files],
     }
 
 

@@ -1,0 +1,263 @@
+"""Chooses the anchors that stand for the rules' literals in the search, and stores them.
+
+    python bench/anchors.py            write loopdetect/core/anchors.json
+    python bench/anchors.py --check    exit 1 if a shipped rule has no stored anchor
+
+Anchors are chosen against what servers print all day (made by bench/logs.py, the samples of
+harmless rules, prose). First a small set of pieces that covers all literals and is rare in that
+noise, then an order in which the search makes few false starts: it looks at four bytes by their
+halves, in 8 or 16 buckets, and the n-th text goes into bucket n modulo their number.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import sys
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+import logs
+
+from loopdetect.core.prefilter import PER_AUTOMATON, PLANS, Prefilter, buckets_of
+from loopdetect.core.recognise import Unknown
+from loopdetect.core.search import EVERY, Aim, Search
+from loopdetect.model import Kind
+from loopdetect.profiles import ALWAYS, Library, load_library
+
+ROOT: Final = Path(__file__).parent.parent
+SHARE: Final = 400_000
+COMMON: Final = 3000
+SWAPS: Final = 8000
+# How much less texts weigh that may come than those that come all day.
+RARE: Final = 20
+# What a pass over a megabyte costs, and a line that is looked at for nothing, in microseconds.
+PASS: Final = 110
+ALARM: Final = 2
+CARES: Final = (0.3, 0.1, 0.03, 0.01, 0.003)
+LONGEST: Final = 8
+
+
+def sample(parts: Iterable[str], size: int = SHARE) -> bytes:
+    """Return the first bytes of a generated text."""
+    written, kept = 0, []
+    for part in parts:
+        kept.append(part)
+        written += len(part)
+        if written > size:
+            break
+    return "".join(kept).encode()
+
+
+def work(name: str, *, prompts: bool, seed: int) -> bytes:
+    """Return what a server prints while it serves."""
+    server = logs.SERVERS[name](seed)
+    server.begin()
+    rounds = 40 if prompts else 120
+    return b"".join(
+        "".join(server.work(access=True, prompts=prompts)).encode() for _ in range(rounds)
+    )[:SHARE]
+
+
+def serving_noise(library: Library) -> tuple[list[bytes], list[bytes]]:
+    """Return what comes all day (servers at work), and what may come (prompts, prose)."""
+    told = [
+        text.encode()
+        for profile in library.profiles.values()
+        for rule in profile.rules
+        if rule.kind in (Kind.ALIVE, Kind.HARMLESS, Kind.REQUEST_ERROR)
+        for text in rule.samples
+    ]
+    prose = b"\n".join(path.read_bytes() for path in sorted((ROOT / "docs").glob("*.md")))
+    plain = [work(name, prompts=False, seed=7) for name in logs.SERVERS]
+    wrapped = [
+        sample(wrap(server, iter([text.decode()])), SHARE // 2)
+        for wrap in (logs.cri, logs.journald)
+        for server, text in [(logs.SERVERS["vllm"](3), plain[0][: SHARE // 2])]
+    ]
+    return [*plain, *wrapped], [work("vllm", prompts=True, seed=8), b"\n".join(told), prose]
+
+
+def loading_noise() -> list[bytes]:
+    """Return bars, as they come while a model loads."""
+    found = []
+    for name, kind in logs.SERVERS.items():
+        server = kind(9)
+        server.begin()
+        found.append(sample(server.start(shards=900), SHARE // 2))
+    return found
+
+
+def pieces(texts: Sequence[bytes]) -> Counter[bytes]:
+    """Count all four-byte pieces."""
+    counts: Counter[bytes] = Counter()
+    for text in texts:
+        counts.update(text[i : i + 4] for i in range(len(text) - 3))
+    return counts
+
+
+class Noise:
+    """How often pieces come, and how many false starts a bucket makes."""
+
+    def __init__(self, counts: Counter[bytes]) -> None:
+        self.counts = counts
+        self.classes: dict[int, int] = {}
+        self.halves = [[[0] * 16 for _ in range(2)] for _ in range(4)]
+        for number, (piece, times) in enumerate(counts.items()):
+            bit = 1 << number
+            weight = times.bit_length()
+            self.classes[weight] = self.classes.get(weight, 0) | bit
+            for place, byte in enumerate(piece):
+                self.halves[place][0][byte & 15] |= bit
+                self.halves[place][1][byte >> 4] |= bit
+
+    def hits(self, window: bytes) -> int:
+        """Return how often `window` comes, at most."""
+        return min(self.counts[window[i : i + 4]] for i in range(len(window) - 3))
+
+    def starts(self, bucket: Sequence[bytes]) -> int:
+        """Return how often the search looks closer at a place because of the texts in a bucket."""
+        left = -1
+        for place in range(4):
+            for half in range(2):
+                known = self.halves[place][half]
+                some = 0
+                for nibble in {(text[place] >> 4) if half else text[place] & 15 for text in bucket}:
+                    some |= known[nibble]
+                left &= some
+        return sum((left & bits).bit_count() << weight for weight, bits in self.classes.items())
+
+
+def best(literals: Sequence[bytes], noise: Noise) -> list[bytes]:
+    """Return the set of anchors that costs least: passes over the text, and false alarms."""
+
+    def cost(anchors: list[bytes]) -> float:
+        passes = -(-len(anchors) // PER_AUTOMATON)
+        return passes * PASS + sum(map(noise.hits, anchors)) * ALARM
+
+    return min((chosen(literals, noise, care) for care in CARES), key=cost)
+
+
+def chosen(literals: Sequence[bytes], noise: Noise, care: float) -> list[bytes]:
+    """Return a small set of windows such that each literal holds one, rare in the noise."""
+    holders: dict[bytes, set[bytes]] = {}
+    for literal in literals:
+        for size in range(4, LONGEST + 1):
+            for i in range(len(literal) - size + 1):
+                holders.setdefault(literal[i : i + size], set()).add(literal)
+    cost = {w: 1 + care * (noise.hits(w) + noise.counts[w[:4]] / 10) for w in holders}
+    left, found = set(literals), []
+    while left:
+        pick = max(holders, key=lambda w: (len(holders[w]) / cost[w], -len(w), w))
+        found.append(pick)
+        left -= holders[pick]
+        holders = {w: rest for w, held in holders.items() if (rest := held & left)}
+    return found
+
+
+def arranged(anchors: Sequence[bytes], noise: Noise, seed: int = 1) -> list[list[bytes]]:
+    """Spread anchors over automata and buckets so that few false starts are made."""
+    count = -(-len(anchors) // PER_AUTOMATON)
+    size = -(-len(anchors) // count)
+    width = buckets_of(size)
+    ordered = sorted(anchors)
+    depth = -(-size // width)
+    buckets = [ordered[i * depth : (i + 1) * depth] for i in range(width * count)]
+    cost = [noise.starts(bucket) if bucket else 0 for bucket in buckets]
+    dice = random.Random(seed)
+    for _ in range(SWAPS):
+        a, b = dice.sample(range(len(buckets)), 2)
+        if not buckets[a] or not buckets[b]:
+            continue
+        i, j = dice.randrange(len(buckets[a])), dice.randrange(len(buckets[b]))
+        one, two = list(buckets[a]), list(buckets[b])
+        one[i], two[j] = two[j], one[i]
+        new = noise.starts(one), noise.starts(two)
+        if sum(new) < cost[a] + cost[b]:
+            buckets[a], buckets[b] = one, two
+            cost[a], cost[b] = new
+    buckets.sort(key=len, reverse=True)
+    groups = []
+    for number in range(count):
+        own = buckets[number::count]
+        groups.append([b[row] for row in range(depth) for b in own if row < len(b)])
+    return groups
+
+
+def aims(library: Library) -> list[Aim]:
+    """Return the aims for which anchors are stored."""
+    found = [Aim(frozenset(library.profiles))]
+    for name in sorted(library.profiles):
+        chain = frozenset(p.name for n in (name, *ALWAYS) for p in library.lineage(n))
+        found.append(Aim(chain, Unknown.ONLY_PROOF, alive=True))
+        found.append(Aim(chain, Unknown.NOTHING, alive=False, serving=True))
+    return found
+
+
+def shipped() -> Library:
+    """Return the library without what users added."""
+    os.environ["LOOPDETECT_PROFILES"] = os.devnull
+    return load_library()
+
+
+def plans() -> dict[str, object]:
+    """Choose anchors for every aim."""
+    library = shipped()
+    search = Search(library)
+    daily, rare = serving_noise(library)
+    serving = pieces(daily)
+    for piece, times in pieces(rare).items():
+        serving[piece] += times // RARE
+    everything = serving + pieces(loading_noise())
+    quiet, loud = Noise(serving), Noise(everything)
+    found: dict[str, object] = {}
+    for aim in aims(library):
+        if aim.plan in found:
+            continue
+        noise = quiet if aim.serving else loud
+        literals = Prefilter(search.literals(aim)).literals
+        found[aim.plan] = [
+            [anchor.decode("latin-1") for anchor in group]
+            for group in arranged(best(literals, noise), noise)
+        ]
+    common = [
+        piece.decode("latin-1")
+        for piece, _ in islice(everything.most_common(), COMMON)
+    ]
+    return {"common": common, "plans": found}
+
+
+def missing() -> list[str]:
+    """Return the literals of shipped rules that no stored anchor of their aim stands for."""
+    library = shipped()
+    search = Search(library)
+    stored = json.loads(PLANS.read_text("utf-8"))["plans"]
+    found = []
+    for aim in aims(library):
+        anchors = [a.encode("latin-1") for group in stored.get(aim.plan, ()) for a in group]
+        for literal in Prefilter(search.literals(aim)).literals:
+            if not any(anchor in literal for anchor in anchors):
+                found.append(f"{aim.plan}: {literal.decode()}")
+    return found
+
+
+def main() -> int:
+    """Write the anchors, or check them."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--check", action="store_true")
+    if parser.parse_args().check:
+        found = missing()
+        print("\n".join(found) or "every literal has an anchor")  # noqa: T201
+        return 1 if found else 0
+    text = json.dumps(plans(), separators=(",", ":"), ensure_ascii=True)
+    PLANS.write_text(text.replace("]],", "]],\n") + "\n", "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

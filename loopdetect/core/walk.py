@@ -1,0 +1,260 @@
+"""Going through a region from one interesting segment to the next.
+
+How this works: the region is searched at once for everything that the aim asks for, and the walk
+jumps from hit to hit. While the taker needs every line, segments are taken one after the other.
+Bars have a search of their own that looks ahead only a little, because where they come they come
+in thousands: of a run of segments that begin with the same label only those are taken that can
+leave a trace (the first, each that starts at nothing or is complete, and the last).
+
+What is taken may depend on how the bytes were chunked only where it makes no difference: more
+states of a bar than needed, or a line before a traceback.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from typing import Final, Protocol
+
+from loopdetect.core.block import HEADER
+from loopdetect.core.lines import MAX_SEGMENT, count, segment_end, segment_start
+from loopdetect.core.place import Place
+from loopdetect.core.prefilter import searcher
+from loopdetect.core.search import Aim, Search
+
+QUOTE_WITHIN: Final = 256
+FIRST_LOOK: Final = 4096
+OVERLAP: Final = 64
+WIDEST_LOOK: Final = 1 << 20
+_HEADER: Final = HEADER.encode()
+# The label of a bar up to its percentage, which has a fixed width.
+_LABEL: Final = re.compile(rb"([^\r\n%|]{0,200}?)(?:  \d| \d\d|100)%[^\r\n]*? (\d+/\d+ \[)")
+_ENDS: Final = searcher([[b"  0%", b"100%"]])
+
+
+class Taker(Protocol):
+    """Who takes the segments, and says what to look for next."""
+
+    def sequential(self) -> bool:
+        """True while every segment is wanted."""
+
+    def aim(self, offset: int) -> Aim:
+        """Return what to search for from an offset of the source on."""
+
+    def take(self, raw: bytes, at: int, hit: bool) -> None:
+        """Take the segment at an offset of the region; `hit` if it holds what was searched for."""
+
+    def take_earlier(self, raw: bytes, line: int) -> None:
+        """Take a segment that ended right before the region and was passed over."""
+
+
+class Walk:
+    """Goes through regions; what it carries from one to the next is the end of the last one."""
+
+    def __init__(self, search: Search) -> None:
+        self.place = Place()
+        self.taken = 0
+        self._search = search
+        self._passed: bytes | None = None
+
+    def region(self, buffer: bytes, start: int, stop: int, taker: Taker) -> None:
+        """Give the taker what it needs of a region of whole segments."""
+        self.place.enter(buffer, start, stop)
+        region = _Region(self, self._search, buffer, start, stop, taker)
+        region.read(self._passed)
+        self._passed = self._last(buffer, start, stop, region.behind)
+        self.place.leave()
+
+    def _last(self, buffer: bytes, start: int, stop: int, behind: int) -> bytes | None:
+        """Return the last segment of a region if it was passed over."""
+        at = max(start, buffer.rfind(b"\n", start, stop - 1) + 1)
+        if behind > at:
+            return None
+        return buffer[at : min(stop, at + MAX_SEGMENT)].rstrip(b"\r\n")
+
+
+class _Region:
+    def __init__(
+        self, walk: Walk, search: Search, buffer: bytes, start: int, stop: int, taker: Taker
+    ) -> None:
+        self.walk, self.search, self.taker = walk, search, taker
+        self.place = walk.place
+        self.buffer, self.start, self.stop = buffer, start, stop
+        self.returns = buffer.find(b"\r", start, stop) >= 0
+        self.behind = start  # where the last segment that was taken ended, and one more
+        self.hits: list[int] = []
+        self.index = 0
+
+    def read(self, passed: bytes | None) -> None:
+        self.passed = passed
+        pos = self.start
+        self.look(pos)
+        while pos < self.stop:
+            if self.taker.sequential():
+                end = self.end_of(pos)
+                self.take(pos, end, self.is_hit(pos, end))
+                pos = end + 1
+            else:
+                at = min(self.next_hit(pos), self.next_bar(pos))
+                if at >= self.stop:
+                    break
+                pos = segment_start(self.buffer, pos, at, self.returns)
+                end = self.end_of(pos)
+                if self.is_hit(pos, end):
+                    self.look_back(pos, end)
+                    self.take(pos, end, True)
+                    pos = end + 1
+                    if not self.aimed_anew(pos) and not self.taker.sequential():
+                        pos = self.behind_bars(pos)
+                    continue
+                pos = end + 1
+            self.aimed_anew(pos)
+
+    # -- what is searched for
+
+    def aimed_anew(self, pos: int) -> bool:
+        if self.taker.aim(self.place.offset(pos)) is self.aim:
+            return False
+        self.look(pos)
+        return True
+
+    def look(self, pos: int) -> None:
+        self.aim = self.taker.aim(self.place.offset(pos))
+        self.filter, self.bar_filter, self.quotes = self.search.filters(self.aim)
+        self.hits = self.filter.offsets(self.buffer, pos, self.stop)
+        self.index = 0
+        self.bars: list[int] = []
+        self.bar_index = 0
+        self.looked = pos if not self.aim.serving else self.stop
+        self.width = FIRST_LOOK
+
+    def next_hit(self, pos: int) -> int:
+        self.index = bisect_left(self.hits, pos, self.index)
+        return self.hits[self.index] if self.index < len(self.hits) else self.stop
+
+    def next_bar(self, pos: int) -> int:
+        while True:
+            self.bar_index = bisect_left(self.bars, pos, self.bar_index)
+            if self.bar_index < len(self.bars):
+                self.width = FIRST_LOOK
+                return self.bars[self.bar_index]
+            if self.looked >= self.stop:
+                return self.stop
+            first = max(pos, self.looked)
+            self.looked = min(self.stop, first + self.width)
+            self.width = min(self.width * 4, WIDEST_LOOK)
+            last = min(self.stop, self.looked + OVERLAP)
+            self.bars = self.bar_filter.offsets(self.buffer, first, last)
+            self.bar_index = 0
+
+    def is_hit(self, pos: int, end: int) -> bool:
+        last = min(end, pos + MAX_SEGMENT)
+        anchored, bar = self.next_hit(pos) < last, self.next_bar(pos) < last
+        if not (anchored or bar):
+            return False
+        if self.quotes:
+            for quote in self.quotes:
+                if self.buffer.find(quote, pos, min(end, pos + QUOTE_WITHIN)) >= 0:
+                    self.filter.noise(self.buffer[pos:last])
+                    return False
+        raw = self.buffer[pos:last]
+        return (bar and self.bar_filter.holds(raw)) or (anchored and self.filter.holds(raw))
+
+    # -- segments
+
+    def end_of(self, pos: int) -> int:
+        return segment_end(self.buffer, pos, self.stop, self.returns)
+
+    def take(self, pos: int, end: int, hit: bool) -> None:
+        self.passed = None
+        self.behind = end + 1
+        if end > pos:
+            self.walk.taken += 1
+            self.place.move(pos)
+            self.taker.take(self.buffer[pos:end], pos, hit)
+
+    def look_back(self, pos: int, end: int) -> None:
+        """Take the line before a traceback as well: it may say that the traceback means nothing."""
+        if self.buffer.find(_HEADER, pos, end) < 0:
+            return
+        at = pos - 1
+        while at > self.behind and self.buffer[at] in b"\r\n":
+            at -= 1
+        if at > self.behind or (at == self.behind and self.buffer[at] not in b"\r\n"):
+            first = segment_start(self.buffer, self.behind, at, self.returns)
+            self.take(first, self.end_of(first), False)
+        elif self.behind == self.start and self.passed is not None and pos - self.start < 3:
+            raw, self.passed = self.passed, None
+            self.taker.take_earlier(raw, self.place.line - 1)
+
+    # -- bars
+
+    def behind_bars(self, pos: int) -> int:
+        """Return where to go on behind a segment that may begin a run of bars.
+
+        `pos` is behind that segment. The states of the run that matter are taken.
+        """
+        first = segment_start(self.buffer, self.start, pos - 1, self.returns)
+        match = _LABEL.match(self.buffer, first, pos)
+        if match is None or pos >= self.stop:
+            return pos
+        begin = self.buffer[pos - 1 : pos] + match[1]
+        if not self.buffer.startswith(begin, pos - 1):
+            return pos
+        end = self.run_end(pos - 1, begin, self.run_limit(pos, len(begin) - 1))
+        if end <= pos:
+            return pos
+        last = segment_start(self.buffer, pos, end, self.returns)
+        for at in self.states(begin, pos, last):
+            self.take(at, self.end_of(at), True)
+        self.take(last, end, True)
+        return end + 1
+
+    def run_limit(self, pos: int, label: int) -> int:
+        """Return up to where nothing but labels was found."""
+        index = bisect_left(self.hits, pos, self.index)
+        while index < len(self.hits):
+            hit = self.hits[index]
+            start = segment_start(self.buffer, pos, hit, self.returns)
+            if hit - start >= label:
+                return start - 1
+            index += 1
+        return self.stop - 1
+
+    def run_end(self, pos: int, begin: bytes, limit: int) -> int:
+        """Return where the last of the segments ends that all begin with `begin`, from `pos` on."""
+        width = FIRST_LOOK
+        while True:
+            end = segment_start(self.buffer, pos, min(pos + width, limit), self.returns) - 1
+            if end > pos and self.alike(pos, end, begin):
+                pos = end
+                width = min(width * 4, WIDEST_LOOK)
+            elif width <= FIRST_LOOK // 8:
+                return pos
+            else:
+                width //= 4
+
+    def alike(self, pos: int, end: int, begin: bytes) -> bool:
+        buffer = self.buffer
+        segments = count(buffer, b"\n", pos, end)
+        if self.returns:
+            segments += count(buffer, b"\r", pos, end)
+        return segments == count(buffer, begin, pos, end)
+
+    def states(self, begin: bytes, pos: int, last: int) -> list[int]:
+        """Return the segments of a run, before its last one, that leave a trace of their own."""
+        found: list[int] = []
+        label = len(begin) - 1
+        for at in _ENDS.offsets(self.buffer, pos, last):
+            start = at - label
+            if start >= pos and self.buffer.startswith(begin, start - 1):
+                found.append(start)
+        match = _LABEL.match(self.buffer, last, self.stop)
+        if match is not None:
+            # From where the last state stood still: only the first such segment was an advance.
+            at = self.buffer.find(b" " + match[2], found[-1] if found else pos, last)
+            if at >= 0:
+                start = segment_start(self.buffer, pos, at, self.returns)
+                if start not in found and start < last:
+                    found.append(start)
+        return sorted(found)
