@@ -134,6 +134,7 @@ class Notable:
         self._line = 1
         self._shapes: dict[str, _Shape] = {}
         self._places = 0
+        self._ends_open = False
         self.overflowed = False
         self._first: list[Dump] = []
         self._last: deque[Dump] = deque(maxlen=LAST_DUMPS)
@@ -144,7 +145,14 @@ class Notable:
 
     def feed(self, data: bytes) -> None:
         """Add bytes."""
+        if data:
+            self._ends_open = not data.endswith(b"\n")
         self._region(self._cutter.feed(data))
+
+    def next_file(self) -> None:
+        """Go on with the next file of the same history; lines are counted on."""
+        if self._ends_open:
+            self.feed(b"\n")
 
     def finish(self) -> None:
         """End the log."""

@@ -170,7 +170,8 @@ def find_file(folder: Path) -> Path | None:
 def effective(environ: Mapping[str, str], folder: Path, file: str | None = None) -> list[Value]:
     """Return every setting with its value; `folder` is the current one.
 
-    `file` or LOOPDETECT_CONFIG is read instead of a search. Raises SettingsError with place, key and a suggestion.
+    `file` or LOOPDETECT_CONFIG is read instead of a search. Raises SettingsError with place, key
+    and a suggestion.
     """
     named = file or environ.get(FILE_VARIABLE)
     path = Path(named) if named else find_file(folder)

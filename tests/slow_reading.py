@@ -5,6 +5,7 @@ from __future__ import annotations
 from loopdetect.core.block import CHAINS, HEADER, PANIC
 from loopdetect.core.detector import Detector
 from loopdetect.core.lines import MAX_SEGMENT, segment_end
+from loopdetect.core.prefilter import forms_of
 from loopdetect.core.progress import BAR_LITERALS
 from loopdetect.core.search import Aim, Search
 from loopdetect.core.walk import QUOTE_WITHIN, Taker, Walk
@@ -49,7 +50,9 @@ class SlowWalk(Walk):
             for name in aim.profiles | frozenset(ALWAYS):
                 for rule in profiles[name].rules if name in profiles else ():
                     texts.update(rule.literals)
-            found = self._literals[aim.profiles] = tuple(text.encode() for text in texts)
+            found = self._literals[aim.profiles] = tuple(
+                form.encode() for text in texts for form in forms_of(text)
+            )
         return found
 
 

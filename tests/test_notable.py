@@ -112,6 +112,15 @@ def test_any_chunking_finds_the_same(seed: int) -> None:
     assert parts.dumps(1, 100, None) == whole.dumps(1, 100, None)
 
 
+def test_lines_are_counted_through_the_files_of_a_history() -> None:
+    found = Notable()
+    for file in (b"one\nValueError: a", b"ValueError: b\n", b"ValueError: c"):
+        found.next_file()
+        found.feed(file)
+    found.finish()
+    assert [item.line for item in found.errors(1, 9)] == [2, 3, 4]
+
+
 def test_a_dump_split_by_a_container_runtime_is_joined() -> None:
     cut = VLLM.index("8192") + 2
     stamp = "2026-03-01T10:00:00.000000000Z stdout"

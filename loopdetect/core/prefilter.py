@@ -34,7 +34,7 @@ class Prefilter(Shared):
     """Finds the segments of a block that may hold one of a set of literals."""
 
     def __init__(self, literals: Iterable[str], plan: str = "") -> None:
-        self.literals = sorted({literal.encode() for literal in literals})
+        self.literals = sorted({form.encode() for text in literals for form in forms_of(text)})
         self._plan = plan
         self._found: _Teddy | _Find | None = None
         self._holds: Callable[[bytes], object] | None = None
@@ -128,6 +128,12 @@ def _any_of(literals: list[bytes]) -> Callable[[bytes], object]:
     except ImportError:
         return lambda segment: any(literal in segment for literal in literals)
     return ahocorasick_rs.BytesAhoCorasick(literals).find_matches_as_indexes
+
+
+def forms_of(literal: str) -> tuple[str, ...]:
+    """Return how a literal may stand in a log: as it is, or as JSON writes it."""
+    escaped = json.dumps(literal)[1:-1]
+    return (literal,) if escaped == literal else (literal, escaped)
 
 
 # -- anchors

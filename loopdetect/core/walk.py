@@ -28,7 +28,7 @@ OVERLAP: Final = 64
 WIDEST_LOOK: Final = 1 << 20
 _HEADER: Final = HEADER.encode()
 # The label of a bar up to its percentage, which has a fixed width.
-_LABEL: Final = re.compile(rb"([^\r\n%|]{0,200}?)(?:  \d| \d\d|100)%[^\r\n]*? (\d+/\d+ \[)")
+_LABEL: Final = re.compile(rb"([^\r\n%|]{0,200}?: )(?:  \d| \d\d|100)%[^\r\n]*? (\d+/\d+ \[)")
 _ENDS: Final = searcher([[b"  0%", b"100%"]])
 
 

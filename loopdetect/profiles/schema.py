@@ -331,9 +331,10 @@ def _rule(
     strict: bool,
 ) -> Rule:
     reader = _Reader(str(path), table, where, strict)
+    if isinstance(table.get("id"), str):
+        reader.where = f"{kind}.{table['id']}"
     reader.only(_COMMON | _TEXT | _ALLOWED[kind])
     short = reader.must("id")
-    reader.where = f"{kind}.{short}"
     if not _KEBAB.match(short):
         raise reader.fail("must be kebab-case", "id")
     pattern = reader.text("pattern")
