@@ -77,7 +77,7 @@ def expectation_path(log: str) -> Path:
     path = Path(log)
     if path.suffix in PACKED:
         path = path.with_suffix("")
-    return path.with_name(path.stem + SUFFIX)
+    return path.with_name(path.stem + SUFFIX) if path.name else path / SUFFIX
 
 
 def log_beside(expectation: str) -> Path | None:

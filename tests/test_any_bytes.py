@@ -23,10 +23,16 @@ LOGS = [
 ]
 # Real lines of several servers and collectors, and what is between them: the parts of made-up logs.
 PARTS = [
-    line
-    for name in LOGS
-    for line in (FIXTURES / name).read_bytes().splitlines(keepends=True)[:60]
-] + [b"\n", b"\r", b"\r\n", b"\x1b[31m", b"\xff\xfe\x00", b"{", b"Traceback (most recent call last):\n"]
+    line for name in LOGS for line in (FIXTURES / name).read_bytes().splitlines(keepends=True)[:60]
+] + [
+    b"\n",
+    b"\r",
+    b"\r\n",
+    b"\x1b[31m",
+    b"\xff\xfe\x00",
+    b"{",
+    b"Traceback (most recent call last):\n",
+]
 QUIET = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 
 
@@ -67,7 +73,11 @@ def test_lines_of_no_interest_do_not_change_the_verdict(name: str, every: int) -
         for i, line in enumerate(lines)
     )
     before, after = feed(b"\n".join(lines))[0].verdict, feed(noisy)[0].verdict
-    assert (after.state, after.restarts, after.phase) == (before.state, before.restarts, before.phase)
+    assert (after.state, after.restarts, after.phase) == (
+        before.state,
+        before.restarts,
+        before.phase,
+    )
 
 
 def test_line_ends_do_not_change_the_verdict() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -225,6 +226,8 @@ def test_a_wrong_baseline_is_told_with_its_key(
         (["--expect", "redy", "ready.log"], "did you mean ready?"),
         (["--update", "-"], "standard input has no expectation file"),
         (["nothing-*.log"], "nothing-*.log: no file matches"),
+        (["."], ".: this is a folder"),
+        (["--secrets", "-"], "secrets can't be looked for in standard input"),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else None,
 )
@@ -307,6 +310,25 @@ def test_a_log_on_standard_input_is_checked(tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     assert done.stdout.startswith("standard input:")
+
+
+def test_an_interrupt_ends_the_workers_at_once_and_in_silence(tmp_path: Path) -> None:
+    names = [tmp_path / "a.log", tmp_path / "b.log"]
+    for name in names:
+        os.mkfifo(name)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "loopdetect", "check", "--jobs", "2", *map(str, names)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        start_new_session=True,
+    )
+    # A pipe can be opened for writing once a worker reads from it.
+    with names[0].open("wb"), names[1].open("wb"):
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (130, b"", b"")
 
 
 @pytest.mark.bench

@@ -36,6 +36,9 @@ class StubDetector:
         self.data, self.now = b"", -1.0
         self.made.append(self)
 
+    def next_file(self, name: str, *, restarted: bool = False) -> None:
+        self.files = (*getattr(self, "files", ()), (name, restarted))
+
     def feed(self, data: bytes, *, now: float | None = None) -> None:
         self.data += data
 
@@ -384,3 +387,24 @@ def test_a_large_file_has_a_bar_on_a_terminal_only(
     with progress_bar.reading(name, quiet=False) as on_read:
         assert on_read is not None
         on_read(5)
+
+
+def test_rotated_logs_and_restart_files_are_one_history_oldest_first(tmp_path: Path) -> None:
+    for name in ("server.log", "server.log.2", "server.log.1", "10.log", "9.log", "other.log"):
+        (tmp_path / name).write_text("CRASHED\n")
+    names = [str(tmp_path / n) for n in ("server.log", "server.log.1", "server.log.2", "10.log", "9.log", "other.log")]
+    assert main(["inspect", "--format", "json", *names]) == 0
+    found = [[(Path(name).name, restarted) for name, restarted in d.files] for d in StubDetector.made]
+    assert found == [
+        [("server.log.2", False), ("server.log.1", False), ("server.log", False)],
+        [("9.log", True), ("10.log", True)],
+        [("other.log", False)],
+    ]
+
+
+@pytest.mark.parametrize(("option", "histories"), [("--join", 1), ("--no-join", 2)])
+def test_the_user_says_what_is_one_history(tmp_path: Path, option: str, histories: int) -> None:
+    for name in ("a.log", "b.log"):
+        (tmp_path / name).write_text("CRASHED\n")
+    assert main(["inspect", option, str(tmp_path / "a.log"), str(tmp_path / "b.log")]) == 0
+    assert len(StubDetector.made) == histories

@@ -31,7 +31,10 @@ def report(data: bytes, sizes: Callable[[], int], now: float | None = None) -> t
 
 
 def test_each_log_has_an_expectation_and_each_expectation_a_log() -> None:
-    named = {path.with_name(path.name.removesuffix(".expect.toml")) for path in FIXTURES.rglob("*.expect.toml")}
+    named = {
+        path.with_name(path.name.removesuffix(".expect.toml"))
+        for path in FIXTURES.rglob("*.expect.toml")
+    }
     assert {log.with_suffix("") for log in LOGS} == named
     assert len(LOGS) > 100
 

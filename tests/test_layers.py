@@ -47,13 +47,14 @@ PARTS = {
     "source": part("model errors core source", "isal zstandard compression watchdog"),
     "probe": part("model errors core probe", "urllib3 psutil watchdog"),
     "render": part("__init__ model errors arguments compare finding render", "tabulate jinja2 markupsafe"),
-    "follow": part("model errors profiles core render source follow", "watchdog"),
+    "follow": part("__init__ model errors profiles core render source follow", "watchdog"),
     "alert": part("__init__ model errors render follow alert", "urllib3"),
+    "live": part("__init__ model errors profiles core probe source render live", "rich regex watchdog"),
     "metrics": part("__init__ model errors render follow metrics", "prometheus_client"),
     "state": part("errors state"),
     "cli": part(
         "__init__ model errors profiles core source probe compare notable render cli "
-        "finding expectation settings redact check follow alert metrics state",
+        "finding expectation settings redact check follow live alert metrics state",
         "click rich psutil prometheus_client urllib3",
     ),
 }

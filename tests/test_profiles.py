@@ -8,7 +8,8 @@ import pytest
 
 from loopdetect.errors import ProfileError
 from loopdetect.model import Kind
-from loopdetect.profiles import SHIPPED, check, load_library
+from loopdetect.core.samples import check
+from loopdetect.profiles import SHIPPED, load_library
 from loopdetect.profiles.literals import required_literal
 from loopdetect.profiles.schema import read_profile
 

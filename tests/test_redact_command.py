@@ -135,6 +135,17 @@ def test_the_excerpt_holds_the_cause_and_no_secret(
     assert SECRET not in out
 
 
+def test_an_excerpt_that_tells_less_than_the_log_says_so(
+    log: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = "the log is crash-looping; read alone, the excerpt is loading"
+    assert main(["redact", "--excerpt", "server.log"]) == 0
+    assert told not in capsys.readouterr().err
+    monkeypatch.setattr("loopdetect.redact.excerpt.wanted_lines", lambda reports: {1})
+    assert main(["redact", "--excerpt", "server.log"]) == 0
+    assert told in capsys.readouterr().err
+
+
 def test_what_is_to_be_kept_is_kept(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["redact", "-q", "--keep", "*.acme.io", "--keep", "alice", "server.log"]) == 0
     out = capsys.readouterr().out

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
+from functools import cache
 
 import pytest
 
-from loopdetect.core.fusion import RULES, Facts, Health, Log, Port, Process, fuse
+from loopdetect.core.fusion import RULES, Facts, Fused, Health, Log, Port, Process, Writer, fuse
 from loopdetect.model import Certainty, State
 
 ENDED = (Log.CRASHED, Log.LOOPING, Log.STOPPED)
@@ -85,6 +86,15 @@ TABLE = {
     "a ready line from before the wait, and nothing since": (
         Facts(Log.READY, fresh=False, grown=False), State.READY, "suspected", ("log",),
     ),
+    "the same while its writer has the log open": (
+        Facts(Log.READY, fresh=False, grown=False, writer=Writer.SAME), State.READY, "likely",
+        ("log", "process"),
+    ),
+    "a ready line of an earlier life, and a process that was started since": (
+        Facts(Log.READY, Health.UP, process=Process.ALIVE, fresh=False, grown=False,
+              writer=Writer.NEWER),
+        State.LOADING, "likely", ("process",),
+    ),
     "a stalled log stays stalled while health is down": (
         Facts(Log.STALLED, Health.DOWN), State.STALLED, "likely", ("log",),
     ),
@@ -109,18 +119,20 @@ def test_the_stronger_evidence_decides(
     assert fused.why
 
 
-def every_facts() -> list[Facts]:
+@cache
+def every_moment() -> list[tuple[Facts, Fused]]:
     flags = [(False, True)] * 6
-    return [
+    moments = (
         Facts(log, health, port, process, *rest)
         for log, health, port, process, *rest in itertools.product(
-            Log, Health, Port, Process, *flags
+            Log, Health, Port, Process, *flags, Writer
         )
-    ]
+    )
+    return [(facts, fuse(facts)) for facts in moments]
 
 
 def test_every_moment_has_an_answer_and_every_rule_a_moment() -> None:
-    used = {fuse(facts).rule for facts in every_facts()}
+    used = {fused.rule for _, fused in every_moment()}
     assert used == {rule.id for rule in RULES}
 
 
@@ -129,8 +141,8 @@ def test_rule_names_are_unique() -> None:
 
 
 def test_no_moment_is_ready_against_hard_evidence() -> None:
-    for facts in every_facts():
-        if fuse(facts).state is not State.READY:
+    for facts, fused in every_moment():
+        if fused.state is not State.READY:
             continue
         assert facts.log not in ENDED
         assert facts.process not in (Process.GONE, Process.GAVE_UP, Process.STOPPED)
@@ -140,8 +152,8 @@ def test_no_moment_is_ready_against_hard_evidence() -> None:
 
 
 def test_a_crash_is_said_only_of_a_log_or_a_process_that_shows_it() -> None:
-    for facts in every_facts():
-        if fuse(facts).state in (State.CRASHED, State.CRASH_LOOPING):
+    for facts, fused in every_moment():
+        if fused.state in (State.CRASHED, State.CRASH_LOOPING):
             assert facts.log in (Log.CRASHED, Log.LOOPING) or facts.process in (
                 Process.GONE,
                 Process.GAVE_UP,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from wait_stage import (
@@ -22,12 +23,14 @@ from wait_stage import (
     stop,
 )
 
+from loopdetect.core.fusion import Writer
 from loopdetect.live.closing import closing_lines, final_reports, headline, wait_object
 from loopdetect.live.judge import Ending, Terms
 from loopdetect.live.patterns import LinePatterns
 from loopdetect.live.plain import Plain
 from loopdetect.live.tail import Turn
 from loopdetect.model import Policy, State
+from loopdetect.probe.seen import ProcessSeen
 from loopdetect.render.paint import painter
 
 LOOP = start(1) + death(1) + start(2) + death(2) + start(3) + death(3)
@@ -93,6 +96,26 @@ def test_a_loop_in_progress_is_called_at_its_next_death() -> None:
 def test_one_old_crash_and_a_new_one_of_the_same_cause_are_a_loop() -> None:
     plot: Plot = [(0, start(1) + death(1)), (5, start(2)), (9, death(2))]
     assert Stage(plot).run().ending is Ending.CRASH_LOOPING
+
+
+def test_a_ready_line_from_before_the_call() -> None:
+    """It counts at once where its writer lives, late where nobody can say, and not for a new one."""
+    history = start(1) + ready(1)
+
+    def waited(writer: Writer, *more: tuple[float, bytes], process: ProcessSeen | None = None):  # type: ignore[no-untyped-def]
+        plot: Plot = [(0, history), *more]
+        seen = None if process is None else [(0.0, process)]
+        decision = Stage(plot, writer=writer, process=seen, terms=Terms(timeout=60)).run()
+        return decision.ending, round(decision.waited_s)
+
+    assert waited(Writer.SAME) == (Ending.REACHED, 0)
+    assert waited(Writer.UNKNOWN) == (Ending.REACHED, 10)
+    assert waited(Writer.UNKNOWN, (5, start(2)), (30, ready(2))) == (Ending.REACHED, 30)
+    assert waited(Writer.NEWER) == (Ending.TIME_LIMIT, 60)
+    assert waited(Writer.NEWER, (20, start(2)), (30, ready(2))) == (Ending.REACHED, 30)
+    old, new = (replace(ALIVE, started=WALL + days * 86_400) for days in (-2, 0))
+    assert waited(Writer.UNKNOWN, process=old) == (Ending.REACHED, 0)
+    assert waited(Writer.UNKNOWN, process=new) == (Ending.TIME_LIMIT, 60)
 
 
 def test_nothing_started_by_the_time_limit_is_said() -> None:

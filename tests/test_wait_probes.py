@@ -9,6 +9,7 @@ import socketserver
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,12 +17,13 @@ from pathlib import Path
 import pytest
 from fake_server import Answer
 
-from loopdetect.core.fusion import Health, Port, Process
+from loopdetect.core.fusion import Health, Port, Process, Writer
 from loopdetect.errors import UsageProblem
 from loopdetect.probe import process_probe
 from loopdetect.probe.http_probe import HttpProbe, Target, explain, target_of
 from loopdetect.probe.process_probe import PidFileProbe, PidProbe, owner_of
 from loopdetect.probe.unit_probe import UnitProbe
+from loopdetect.probe.writers import started_at, writer_of
 
 
 class UnixServer(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
@@ -202,6 +204,30 @@ def test_whose_port_it_is(port: int, sleeper: subprocess.Popen[bytes]) -> None:
     assert owner_of(port, PidProbe(sleeper.pid))[0] is Port.FOREIGN
     assert owner_of(port, None) == (Port.UNKNOWN, f"process {os.getpid()}")
     assert owner_of(free_port(), PidProbe(os.getpid()))[0] is Port.UNKNOWN
+
+
+def test_who_has_the_log_open(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_text("ready\n")
+    os.utime(log, (1_000_000_000, 1_000_000_000))
+    assert writer_of(str(log), 1_000_000_000) is Writer.UNKNOWN
+    with (
+        log.open("ab") as out,
+        subprocess.Popen(
+            [sys.executable, "-c", "input()"],
+            stdin=subprocess.PIPE,
+            stdout=out,
+            stderr=subprocess.DEVNULL,
+        ) as process,
+    ):
+        started = started_at(process.pid)
+        assert started is not None
+        assert abs(time.time() - started) < 60
+        assert writer_of(str(log), 1_000_000_000) is Writer.NEWER
+        assert writer_of(str(log), started + 1) is Writer.SAME
+        process.kill()
+    assert writer_of(str(log), started + 1) is Writer.UNKNOWN
+    assert started_at(process.pid) is None
 
 
 # ActiveState, SubState, Result -> what it means for a unit that ran before, and one that did not.

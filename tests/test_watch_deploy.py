@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from report_samples import CRASH_LOOP, READY
 
 from loopdetect.cli.cmd_watch import watch
 from loopdetect.metrics.board import Board
 from loopdetect.metrics.families import Families, exposition
-from report_samples import CRASH_LOOP, READY
 
 DEPLOY = Path(__file__).parent.parent / "deploy"
 DASHBOARD = json.loads((DEPLOY / "grafana/loopdetect.json").read_text("utf-8"))

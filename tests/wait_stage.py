@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from loopdetect.core.detector import Detector
-from loopdetect.core.fusion import Health, Process
+from loopdetect.core.fusion import Health, Process, Writer
 from loopdetect.live.judge import Decision, Terms
 from loopdetect.live.log_watch import LogWatch
 from loopdetect.live.loop import Wait
@@ -93,6 +93,7 @@ class Stage:
     ends: bool = False
     exists: bool = True
     modified: float = WALL - 86_400
+    writer: Writer = Writer.UNKNOWN
 
     def __post_init__(self) -> None:
         self.clock = StageClock()
@@ -119,6 +120,7 @@ class Stage:
             None if health is None else lambda: self._latest(health),
             None if process is None else lambda: self._latest(process),
             self.history,
+            lambda name, modified: self.writer,
         ).run()
 
     def _latest(self, plot: list[tuple[float, object]]) -> tuple[int, object]:  # type: ignore[type-arg]

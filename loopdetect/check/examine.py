@@ -158,7 +158,8 @@ def _in_workers(paths: list[str], job: Job, workers: int) -> list[CheckedLog]:
 def _begin_work(job: Job) -> None:
     import signal
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # An interrupt goes to the whole group: workers leave at once and without a word.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     _job[:] = [job]
 
 

@@ -22,11 +22,10 @@ from loopdetect.cli.output import Destination, destination, write
 from loopdetect.cli.params import DURATION, STATES
 from loopdetect.errors import LoopdetectError, UsageProblem
 from loopdetect.expectation import SUFFIX, expectation_path, log_beside
-from loopdetect.finding import CheckedLog, Level
+from loopdetect.finding import CheckedLog, Finding, Level
 from loopdetect.model import State
 from loopdetect.render import RenderOptions
 from loopdetect.render.escape import visible
-from loopdetect.render.figures import counted
 from loopdetect.render.findings import FINDING_FORMATS, finding_renderer, open_findings
 
 # Formats whose readers want paths as the repository has them.
@@ -109,6 +108,8 @@ def check(
     extra = [_report(word) for word in reports]
     if accept is not None and baseline is None:
         raise UsageProblem("--accept needs a file to write to", "add --baseline FILE")
+    if accept is not None and not accept.strip():
+        raise UsageProblem("--accept needs to say why", "write --accept 'reproduces a known bug'")
     paths = _paths(logs)
     known, forced = library.load(profiles)
     policy = make_policy(loop_after, stable_after, stall_after)
@@ -164,25 +165,27 @@ def _today(now: float | None) -> date:
 def _with_baseline(
     checked: list[CheckedLog], path: str, accept: str | None, today: date
 ) -> list[CheckedLog]:
-    from loopdetect.check.baseline import HEAD, apply, entry_text, load_baseline
+    from loopdetect.check.baseline import apply, load_baseline
 
     fresh = accept is not None and not Path(path).exists()
     entries = () if fresh else load_baseline(path)
     applied = [replace(log, findings=apply(entries, log.findings, today)) for log in checked]
-    if accept is None:
+    if accept is None or not open_findings(applied):
         return applied
-    if not accept.strip():
-        raise UsageProblem("--accept needs to say why", "write --accept 'reproduces a known bug'")
-    new = dict.fromkeys(entry_text(finding, accept) for finding in open_findings(applied))
-    if new:
-        old = HEAD if fresh else Path(path).read_text("utf-8").rstrip("\n") + "\n"
-        write("\n".join([old, *new]), destination(path, "never"))
-        complain(f"{counted(len(new), 'finding')} added to {path}", word="note")
-    return (
-        [replace(log, findings=apply(load_baseline(path), log.findings, today)) for log in applied]
-        if new
-        else applied
-    )
+    _accept(open_findings(applied), path, accept, fresh)
+    entries = load_baseline(path)
+    return [replace(log, findings=apply(entries, log.findings, today)) for log in checked]
+
+
+def _accept(findings: Sequence[Finding], path: str, because: str, fresh: bool) -> None:
+    """Add the findings to a baseline file, which is made if it is `fresh`."""
+    from loopdetect.check.baseline import HEAD, entry_text
+    from loopdetect.render.figures import counted
+
+    old = HEAD if fresh else Path(path).read_text("utf-8").rstrip("\n") + "\n"
+    new = dict.fromkeys(entry_text(finding, because) for finding in findings)
+    write("\n".join([old, *new]), destination(path, "never"))
+    complain(f"{counted(len(new), 'finding')} added to {path}", word="note")
 
 
 def _update(paths: Sequence[str], job: Job) -> int:
@@ -225,6 +228,8 @@ def _summarise(checked: Sequence[CheckedLog]) -> None:
     found = open_findings(checked)
     if not found:
         return
+    from loopdetect.render.figures import counted
+
     bad = sum(1 for log in checked if log.open)
     known = sum(len(log.findings) - len(log.open) for log in checked)
     told = f", {counted(known, 'known failure')} accepted" if known else ""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=CodedCommand)
 @click.argument("reason", required=False)
-@format_option("text", "json")
+@format_option("text", "json", "markdown")
 @output_options
 @profile_option
 def explain(
@@ -41,6 +41,8 @@ def explain(
     )
     if form == "json":
         write(_json(wanted), target)
+    elif form == "markdown":
+        write(_markdown(wanted), target)
     elif reason:
         write(_one(wanted[0], painter(target.color), target.width), target)
     else:
@@ -51,6 +53,27 @@ def _json(reasons: Iterable[Reason]) -> str:
     keys = ("code", "kind", "title", "explanation", "hint")
     objects = [{key: getattr(reason, key) for key in keys} for reason in reasons]
     return json_safe(json.dumps({"reasons": objects}, ensure_ascii=False, indent=2)) + "\n"
+
+
+def _markdown(reasons: Iterable[Reason]) -> str:
+    lines = [
+        "# Failure reasons",
+        "",
+        "The closed list of reasons in `cause.reason`, made by `loopdetect explain --format markdown`. A *deterministic* failure comes",
+        "again at the next start; a *transient* one may not, so it takes three of them to make a crash loop instead of two.",
+        "",
+        "| reason | kind | what it is | what to do |",
+        "| --- | --- | --- | --- |",
+    ]
+    cells = ((r.code, r.kind, f"{r.title}. {r.explanation}", r.hint) for r in reasons)
+    lines += [
+        f"| `{code}` | {kind} | {_cell(what)} | {_cell(hint)} |" for code, kind, what, hint in cells
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    return visible(text).replace("|", "\\|")
 
 
 def _one(reason: Reason, paint: Paint, width: int | None) -> str:

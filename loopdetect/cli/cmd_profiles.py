@@ -86,7 +86,7 @@ def test(files: tuple[str, ...], output: str | None, color: str) -> int:
     """Check profile FILEs strictly, without one the shipped and your own: every key, and each
     rule against its samples and near misses. Exit 1 if something is wrong.
     """
-    from loopdetect.profiles import check
+    from loopdetect.core.samples import check
 
     target = destination(output, color)
     paint = painter(target.color)

@@ -66,9 +66,14 @@ def redact(
                 after.feed(chunk)
                 copy.write(chunk)
             old, new = before.finish(now=now), after.finish(now=now)
-            _deliver(_excerpt(copy, new) if excerpt else _chunks(copy), output)
+            kept = list(_excerpt(copy, new)) if excerpt else _chunks(copy)
+            _deliver(kept, output)
     if not quiet:
         complain(_said(redaction.counts), word="note")
+    if excerpt and not quiet:
+        alone = Detector(known, source=log, profile=forced)
+        alone.feed(b"".join(kept))
+        _tell_apart(new, alone.finish(now=now))
     different = changed(old, new)
     if different:
         complain(
@@ -143,6 +148,15 @@ def _deliver(chunks: Iterable[bytes], output: str | None) -> None:
             f"{output}: cannot write it: {problem.strerror}",
             "give -o a file in a folder you can write to",
         ) from problem
+
+
+def _tell_apart(whole: Sequence[Report], alone: Sequence[Report]) -> None:
+    """Say so where the lines of an excerpt do not tell all that the log does."""
+    states = [
+        ", ".join(report.verdict.state.value for report in reports) for reports in (whole, alone)
+    ]
+    if states[0] != states[1]:
+        complain(f"the log is {states[0]}; read alone, the excerpt is {states[1]}", word="note")
 
 
 def _said(counts: dict[Sort, int]) -> str:

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from typing import Final, Protocol
 
-from loopdetect import __version__
 from loopdetect.alert.channel import Channel
 from loopdetect.alert.message import Message, message
+from loopdetect.follow.freeze import maker
 from loopdetect.follow.happened import Happened, Memory, What
 from loopdetect.follow.rotated import Mark
 from loopdetect.follow.source import Followed
@@ -111,7 +111,7 @@ class Teller:
         if place is None:
             return Saved(None, b"", memories) if memories else None
         mark = Mark(place.device, place.inode, place.offset, place.head, place.tail, place.modified)
-        state = place.state if place.made_by == __version__ else b""
+        state = place.state if place.made_by == maker() else b""
         return Saved(mark, state, memories)
 
     def swept(self, now: float) -> None:
@@ -158,12 +158,13 @@ class Teller:
         tail = followed.origin
         mark = tail.mark() if isinstance(tail, Tail) else None
         # Between reading and judging the two don't belong together: the place waits.
-        if mark is not None and followed.state and not followed.dirty:
+        state = followed.frozen() if mark is not None else None
+        if mark is not None and state is not None:
             store.save_place(
                 followed.name,
                 Place(
                     mark.device, mark.inode, mark.offset, mark.head, mark.tail, mark.modified,
-                    __version__, followed.state,
+                    maker(), state,
                 ),
             )  # fmt: skip
             followed.saved_at = max(followed.judged_at, followed.grown_at or 0.0)

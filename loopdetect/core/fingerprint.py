@@ -24,13 +24,17 @@ def mask(text: str) -> str:
 
 
 def fingerprint(reason: str, text: str) -> str:
-    """Return a short hash that two failures share when they are the same failure.
+    """Return a short hash of a failure's reason and masked text, for grouping and baselines."""
+    return blake2b(f"{reason} {mask(text)}".encode("utf-8", "replace"), digest_size=6).hexdigest()
 
-    A reason of the closed list decides by itself: the same fault is worded differently from start
+
+def kinship(reason: str, text: str) -> str:
+    """Return what two runs share when they fail the same way.
+
+    A reason of the closed list decides by itself, since one fault is worded differently from start
     to start. Only reasons that say little are told apart by their text.
     """
-    key = reason if reason not in VAGUE else f"{reason} {mask(text)}"
-    return blake2b(key.encode("utf-8", "replace"), digest_size=6).hexdigest()
+    return f"{reason} {mask(text)}" if reason in VAGUE else reason
 
 
 VAGUE: Final = frozenset({"python-exception", "unknown", "app-start-failed", "abort"})

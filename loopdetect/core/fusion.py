@@ -59,6 +59,14 @@ class Process(StrEnum):
     GAVE_UP = "gave-up"
 
 
+class Writer(StrEnum):
+    """Whether the process that wrote the log still has it open, or only one started since."""
+
+    UNKNOWN = "unknown"
+    SAME = "same"
+    NEWER = "newer"
+
+
 @dataclass(frozen=True, slots=True)
 class Facts:
     """One moment of all evidence.
@@ -78,6 +86,7 @@ class Facts:
     grown: bool = True
     before: bool = False
     lasting: bool = False
+    writer: Writer = Writer.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +113,7 @@ class FusionRule:
     health: frozenset[Health] = frozenset()
     port: frozenset[Port] = frozenset()
     process: frozenset[Process] = frozenset()
+    writer: frozenset[Writer] = frozenset()
     rose: bool | None = None
     fresh: bool | None = None
     quiet: bool | None = None
@@ -118,6 +128,7 @@ class FusionRule:
             (self.health, facts.health),
             (self.port, facts.port),
             (self.process, facts.process),
+            (self.writer, facts.writer),
         )
         flags = (
             (self.rose, facts.rose),
@@ -194,6 +205,11 @@ RULES: Final[tuple[FusionRule, ...]] = (
         log=frozenset({Log.STOPPED}),
     ),
     FusionRule(
+        "log-of-an-earlier-life", State.LOADING, _L, (_PROCESS,),
+        "the log says ready, but the process was started after its last line",
+        log=frozenset({Log.READY}), writer=frozenset({Writer.NEWER}), fresh=False, grown=False,
+    ),
+    FusionRule(
         "foreign-port-ready", State.LOADING, _L, (_PORT,),
         "the log says ready, but another process answers on the port",
         log=frozenset({Log.READY}), health=_UP, port=frozenset({Port.FOREIGN}),
@@ -212,6 +228,12 @@ RULES: Final[tuple[FusionRule, ...]] = (
         "log-ready-alive", State.READY, _C, (_LOG, _PROCESS),
         "the log says ready and the process lives",
         log=frozenset({Log.READY}), health=_UNHEARD, process=frozenset({Process.ALIVE}),
+    ),
+    FusionRule(
+        "log-ready-held", State.READY, _L, (_LOG, _PROCESS),
+        "the log said so before the wait began, and the process that wrote it still has it open",
+        log=frozenset({Log.READY}), health=_UNHEARD, writer=frozenset({Writer.SAME}), fresh=False,
+        grown=False,
     ),
     FusionRule(
         "log-ready-old", State.READY, _S, (_LOG,),

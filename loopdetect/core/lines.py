@@ -7,8 +7,9 @@ Physical lines are counted by line feeds. A segment too long to hold is cut and 
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Final, cast
 
 MAX_SEGMENT: Final = 64 * 1024
 MAX_PENDING: Final = 1024 * 1024
@@ -97,10 +98,9 @@ class Cutter:
 
 def _counter() -> Callable[[bytes, bytes, int, int], int]:
     try:
-        from stringzilla import count
-    except ImportError:
+        return cast(Callable[..., int], importlib.import_module("stringzilla").count)
+    except (ImportError, AttributeError):
         return bytes.count
-    return count  # type: ignore[no-any-return]
 
 
 # How often a byte comes in a part of a buffer; a library does it several times as fast as Python.

@@ -24,6 +24,7 @@ WINDOW: Final = 4
 LONGEST_WINDOW: Final = 8
 FALSE_ALARMS: Final = 2000
 NOISE_KEPT: Final = 64
+NOISE_WIDTH: Final = 4000
 REBUILDS: Final = 4
 PLANS: Final = Path(__file__).with_name("anchors.json")
 
@@ -57,14 +58,14 @@ class Prefilter(Shared):
             self._holds = _any_of(self.literals)
         if self._holds(segment):
             return True
-        self.noise(segment)
+        self.noise(segment, 0, len(segment))
         return False
 
-    def noise(self, segment: bytes) -> None:
+    def noise(self, buffer: bytes, start: int, stop: int) -> None:
         """Note a segment that was found for nothing; where they abound, other anchors are chosen."""
         self._false += 1
         if self._false % (FALSE_ALARMS // NOISE_KEPT) == 0:
-            self._noise.append(segment[:4000])
+            self._noise.append(buffer[start : min(stop, start + NOISE_WIDTH)])
         if self._false >= FALSE_ALARMS and self._rebuilds < REBUILDS:
             self._rebuilds += 1
             self._false = 0

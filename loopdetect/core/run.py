@@ -58,20 +58,20 @@ class Machine:
         if self.open is not None:
             self.open.restart_said = True
 
-    def fold(self, event: Event) -> None:
-        """Add one event."""
+    def fold(self, event: Event) -> bool:
+        """Add one event; return whether it told anything."""
         if self._of_child(event):
             if event.failure is None:
-                return
+                return False
             event = replace(event, failure=replace(event.failure, fatal=False))
         handler = _HANDLERS.get(event.kind)
         before = self.runs[-1] if self.runs else None
         if handler is None or restarts.is_orphan(self.open, before, event):
             if before is not None and restarts.lives_on(before, event):
                 before.outcome, before.overlaps = Outcome.UNKNOWN, True
-            return
+            return False
         if self._is_old_news(event):
-            return
+            return False
         handler(self, event)
         self._remember_process(event)
         run = self.open
@@ -83,6 +83,7 @@ class Machine:
                 run.last_uptime = event.uptime
         if event.time is not None:
             self._last_time = event.time
+        return True
 
     def _is_old_news(self, event: Event) -> bool:
         """Does the event tell nothing new, so that the search need not find its line?"""

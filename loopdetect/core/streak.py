@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Final
 
-from loopdetect.core.fingerprint import fingerprint
+from loopdetect.core.fingerprint import fingerprint, kinship
 from loopdetect.core.open_run import OpenRun
 from loopdetect.core.run import Machine
 from loopdetect.model import PHASE_RANK, Outcome, Policy
@@ -38,14 +38,23 @@ class Streak:
 
 
 def run_fingerprint(run: OpenRun) -> str | None:
-    """Return what makes this run's failure the same as another's, or None if nothing is known.
+    """Return the fingerprint of a run's failure, or None if nothing is known of it."""
+    told = _told(run)
+    return fingerprint(*told) if told else None
 
-    Where the cause is not in the log, the program's own word of its death still tells runs apart.
-    """
+
+def run_kinship(run: OpenRun) -> str | None:
+    """Return what makes this run's failure the same as another's, or None if nothing is known."""
+    told = _told(run)
+    return kinship(*told) if told else None
+
+
+def _told(run: OpenRun) -> tuple[str, str] | None:
+    """Where the cause is not in the log, the program's own word of its death still tells runs apart."""
     if run.cause is not None:
-        return fingerprint(run.cause.reason, run.cause.text)
+        return run.cause.reason, run.cause.text
     if run.outcome in BAD and run.dead_line is not None and run.dead_text:
-        return fingerprint("unknown", run.dead_text)
+        return "unknown", run.dead_text
     return None
 
 
@@ -103,7 +112,7 @@ def is_loop(streak: Streak, machine: Machine, library: Library, policy: Policy) 
         return True
     known: Counter[str] = Counter()
     for run in bad:
-        mark = run_fingerprint(run)
+        mark = run_kinship(run)
         if mark is not None:
             known[mark] += 1
             reason = library.reasons.get(run.cause.reason) if run.cause else None

@@ -66,7 +66,8 @@ class Stream:
         self.clock = Clock()
         self.recogniser = Recogniser()
         self.last_time: float | None = None
-        self.last_time_line: int | None = None
+        self._replays = False
+        self._previous: Line | None = None
         self.profile: str | None = forced
         self.lines_seen = 0
         self._library = library
@@ -199,6 +200,7 @@ class Stream:
         self._chain = Chain(self._library, [n for n in names if n in self._library.profiles])
         held, self._held = self._held, []
         before: tuple[str, ...] = ()
+        self._replays = True
         for line in held:
             self._contexts.after(line.number, line.enveloped.text)
             count = self.failures
@@ -213,6 +215,7 @@ class Stream:
                 )
             if line.enveloped.text.strip():
                 before = (*before, line.enveloped.text)[-NEAR:]
+        self._replays = False
 
     def finish(self) -> None:
         """The log ends here."""
@@ -225,9 +228,7 @@ class Stream:
     def time_of(self, enveloped: Enveloped, message: Message | None) -> float | None:
         """Return when the line was written, on the stream's clock."""
         if enveloped.stamp is not None:
-            # A supervisor's own line wraps nothing: the program's lines beside it keep their own time.
-            if not OWN_LINES & set(enveloped.kinds):
-                self._envelope_clock = True
+            self._envelope_clock = self._envelope_clock or (self._replays and _wraps(enveloped))
             return self.clock.seconds(enveloped.stamp)
         if self._envelope_clock or message is None:
             return None
@@ -249,6 +250,7 @@ class Stream:
     def _understand(self, line: Line) -> None:
         text = line.enveloped.text
         if text.startswith("^C"):
+            self._find_time(line, None)
             self._fold(
                 line, Message("^C", None, None, None, None, None), self.last_time, Kind.STOP, None
             )
@@ -259,14 +261,16 @@ class Stream:
         if dots and dots < len(text):
             text = text[dots:].lstrip(" ") if text[dots] not in "." else text
         self._segment(replace(line, enveloped=replace(line.enveloped, text=text)))
+        self._previous = line
 
     def _segment(self, line: Line) -> None:
         assert self._chain is not None
         message = self._chain.prefixes.strip(line.enveloped.text)
         time = self.time_of(line.enveloped, message)
-        if time is not None:
-            self.last_time, self.last_time_line = time, line.number
-        if self.lines_seen <= HEAD_LINES and not self._blocks and FRAME.match(message.text):
+        # Whether a line that tells nothing was read at all must make no difference later.
+        if time is not None and (self._blocks or self._replays or self.machine.polled):
+            self.last_time = time
+        if line.number <= HEAD_LINES and not self._blocks and FRAME.match(message.text):
             bare = None if prefixed(message) else True
             self._blocks[writer(line, message)] = Block(
                 line.number, source(line), bare=bare, excused=False
@@ -325,7 +329,7 @@ class Stream:
         match: Match | None,
         **extra: object,
     ) -> None:
-        self.machine.fold(
+        told = self.machine.fold(
             Event(
                 kind=kind,
                 line=line.number,
@@ -343,12 +347,24 @@ class Stream:
                 **extra,  # type: ignore[arg-type]
             )
         )
+        if told and time is not None:
+            self.last_time = time
+            self._envelope_clock = self._envelope_clock or _wraps(line.enveloped)
+
+    def _find_time(self, line: Line, time: float | None) -> None:
+        """Take a line's own time for the last one, or that of the lines right before it."""
+        if time is None and line.time_before is not None:
+            time = line.time_before()
+        if time is not None:
+            self.last_time = time
 
     # -- tracebacks
 
     def _open_block(self, line: Line, message: Message, time: float | None) -> None:
         assert self._chain is not None
         key = writer(line, message)
+        self._find_time(line, time)
+        self._excuse_by(self._previous)
         before, _, _ = message.text.partition(HEADER)
         heading, prefix = self._excused.get(key, (-9, None))
         excused = line.number - heading <= 1 and prefix in (
@@ -369,6 +385,19 @@ class Stream:
         self._blocks[key] = Block(
             line.number, source(line), bare=bare, excused=excused, panic=panic
         )
+
+    def _excuse_by(self, line: Line | None) -> None:
+        """Ask the line before a traceback, which was not searched for, whether it excuses it."""
+        if line is None or line.hit:
+            return
+        assert self._chain is not None
+        message = self._chain.prefixes.strip(line.enveloped.text)
+        match = self._chain.match(message.text, message.level or line.enveloped.level)
+        if match is not None and match.rule.kind in (Kind.HARMLESS, Kind.REQUEST_ERROR):
+            self._excused[writer(line, message)] = (
+                line.number,
+                excuse(match.rule.kind, line, message),
+            )
 
     def _offer_to_blocks(self, line: Line, message: Message) -> bool:
         """Give a line to the traceback that it belongs to; True when that is all it says."""
@@ -429,3 +458,8 @@ class Stream:
                 failure=failure,
             )
         )
+
+
+def _wraps(enveloped: Enveloped) -> bool:
+    """Does the stamp stand before a program's line? A supervisor's own line wraps nothing."""
+    return enveloped.stamp is not None and not OWN_LINES & set(enveloped.kinds)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from loopdetect.core.context import Contexts
 from loopdetect.core.event import Failure
-from loopdetect.core.fingerprint import fingerprint
+from loopdetect.core.fingerprint import fingerprint, kinship
 from loopdetect.core.open_run import OpenRun
 from loopdetect.core.streak import (
     BAD,
@@ -151,8 +151,8 @@ def _verdict(facts: _Facts, server: Server, last_time: float | None) -> Verdict:
         opening = next((r for r in facts.streak.bad if r.cause is not None), None)
         if (
             opening is not None
-            and run_fingerprint(opening) != cause.fingerprint
             and opening.cause is not None
+            and kinship(opening.cause.reason, opening.cause.text) != kinship(cause.reason, cause.text)
         ):
             first = _cause(facts, opening.cause)
     own = sum(not r.overlaps for r in runs)

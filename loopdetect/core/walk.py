@@ -29,6 +29,8 @@ WIDEST_LOOK: Final = 1 << 20
 _HEADER: Final = HEADER.encode()
 # The label of a bar up to its percentage, which has a fixed width.
 _LABEL: Final = re.compile(rb"([^\r\n%|]{0,200}?: )(?:  \d| \d\d|100)%[^\r\n]*? (\d+/\d+ \[)")
+# Nothing done, or all of it.
+_TRACE: Final = re.compile(rb"[^\r\n]*? (?:0/\d+ \[|(\d+)/\1 \[)")
 _ENDS: Final = searcher([[b"  0%", b"100%"]])
 
 
@@ -95,20 +97,29 @@ class _Region:
                 self.take(pos, end, self.is_hit(pos, end))
                 pos = end + 1
             else:
-                at = min(self.next_hit(pos), self.next_bar(pos))
-                if at >= self.stop:
+                pos, end = self.next_segment(pos)
+                if pos >= self.stop:
                     break
-                pos = segment_start(self.buffer, pos, at, self.returns)
-                end = self.end_of(pos)
-                if self.is_hit(pos, end):
-                    self.look_back(pos, end)
-                    self.take(pos, end, True)
-                    pos = end + 1
-                    if not self.aimed_anew(pos) and not self.taker.sequential():
-                        pos = self.behind_bars(pos)
-                    continue
+                self.look_back(pos, end)
+                self.take(pos, end, True)
                 pos = end + 1
+                if not self.aimed_anew(pos) and not self.taker.sequential():
+                    pos = self.behind_bars(pos)
+                continue
             self.aimed_anew(pos)
+
+    def next_segment(self, pos: int) -> tuple[int, int]:
+        """Return where the next segment that holds what is searched for begins and ends."""
+        buffer, stop, returns = self.buffer, self.stop, self.returns
+        while True:
+            at = min(self.next_hit(pos), self.next_bar(pos))
+            if at >= stop:
+                return stop, stop
+            pos = segment_start(buffer, pos, at, returns)
+            end = segment_end(buffer, at, stop, returns)
+            if self.is_hit(pos, end):
+                return pos, end
+            pos = end + 1
 
     # -- what is searched for
 
@@ -152,11 +163,10 @@ class _Region:
         anchored, bar = self.next_hit(pos) < last, self.next_bar(pos) < last
         if not (anchored or bar):
             return False
-        if self.quotes:
-            for quote in self.quotes:
-                if self.buffer.find(quote, pos, min(end, pos + QUOTE_WITHIN)) >= 0:
-                    self.filter.noise(self.buffer[pos:last])
-                    return False
+        for quote in self.quotes:
+            if self.buffer.find(quote, pos, min(end, pos + QUOTE_WITHIN)) >= 0:
+                self.filter.noise(self.buffer, pos, last)
+                return False
         raw = self.buffer[pos:last]
         return (bar and self.bar_filter.holds(raw)) or (anchored and self.filter.holds(raw))
 
@@ -248,7 +258,8 @@ class _Region:
         for at in _ENDS.offsets(self.buffer, pos, last):
             start = at - label
             if start >= pos and self.buffer.startswith(begin, start - 1):
-                found.append(start)
+                if _TRACE.match(self.buffer, at, last):
+                    found.append(start)
         match = _LABEL.match(self.buffer, last, self.stop)
         if match is not None:
             # From where the last state stood still: only the first such segment was an advance.

@@ -7,20 +7,26 @@ state can go on under profiles that were read anew. Only classes of the core are
 from __future__ import annotations
 
 import copyreg
+import hashlib
 import io
 import pickle
+import sys
 from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, Final
 
+from loopdetect import __version__
 from loopdetect.core.detector import Detector
 from loopdetect.core.recognise import IdentifyRules
 from loopdetect.core.rules import Chain
+from loopdetect.core.search import Search, search_of
 from loopdetect.model import Policy
 from loopdetect.profiles import Library, Rule
 
 Recall = Callable[..., Any]
 # What each new detector makes for itself; see `thaw`.
-FRESH: Final = ("_search", "_prefilter", "_key", "_source", "_policy", "_library")
+FRESH: Final = ("_search", "_source", "_policy", "_library")
 _SAFE: Final = frozenset(
     {
         ("collections", "Counter"),
@@ -41,12 +47,25 @@ class Unusable(Exception):
 
 
 def freeze(detector: Detector) -> bytes:
-    """Return the detector's state."""
+    """Return the detector's state; raises Unusable."""
     out = io.BytesIO()
     pickler = pickle.Pickler(out, protocol=5)
     pickler.dispatch_table = _TABLE
-    pickler.dump(detector)
+    try:
+        pickler.dump(detector)
+    except (TypeError, AttributeError, pickle.PicklingError, RecursionError) as problem:
+        raise Unusable(str(problem)) from problem
     return out.getvalue()
+
+
+@lru_cache(maxsize=1)
+def maker() -> str:
+    """Name the code that makes states: another one's states are not to be loaded."""
+    package = Path(__file__).parent.parent
+    files = sorted([*package.glob("core/*.py"), package / "model.py"])
+    sizes = " ".join(f"{file.name}:{file.stat().st_size}" for file in files)
+    text = f"{__version__} {sys.version_info[:2]} {sizes}"
+    return f"{__version__}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
 def thaw(
@@ -124,24 +143,24 @@ def recall_chain(given: dict[str, Any], names: tuple[str, ...]) -> Chain:
     return known[1][names]
 
 
+def recall_search(given: dict[str, Any]) -> Search:
+    """Return the search in force."""
+    return search_of(given["library"])
+
+
 def recall_identify(given: dict[str, Any]) -> IdentifyRules:
     """Return the rules that tell which server it is."""
-    library: Library = given["library"]
-    known = _identify.get(id(library))
-    if known is None or known[0] is not library:
-        _identify.clear()
-        known = _identify[id(library)] = (library, IdentifyRules(library))
-    return known[1]
+    return search_of(given["library"]).identify
 
 
 _chains: dict[int, tuple[Library, dict[tuple[str, ...], Chain]]] = {}
-_identify: dict[int, tuple[Library, IdentifyRules]] = {}
 _ALL: Final[tuple[Recall, ...]] = (
     recall_detector,
     recall_library,
     recall_policy,
     recall_rule,
     recall_chain,
+    recall_search,
     recall_identify,
 )
 _RECALLS: Final[dict[str, Recall]] = {function.__name__: function for function in _ALL}
@@ -159,5 +178,6 @@ _TABLE: Final[dict[type, Callable[[Any], Any]]] = {
     Policy: lambda _: (recall_policy, ()),
     Rule: lambda rule: (recall_rule, (rule.id,)),
     Chain: lambda chain: (recall_chain, (chain.names,)),
+    Search: lambda _: (recall_search, ()),
     IdentifyRules: lambda _: (recall_identify, ()),
 }

@@ -61,7 +61,6 @@ class Followed:
     ended: bool = False
     refused: bool = False
     last_word: bool = True
-    state: bytes = b""
     look_at: float | None = None
     _pace: float = PACE
     _cost: float = 0.0
@@ -159,11 +158,10 @@ class Followed:
     def _look(self, now: float) -> None:
         began = time.perf_counter()
         silent = max(0.0, now - self.grown_at) if self.grown_at is not None else 0.0
-        self.state = freeze(self.detector)
-        reports = self._snapshot(None)
+        reports = self.detector.snapshot()
         last = log_time(reports)
         if last is not None and silent >= SILENT:
-            reports = self._snapshot(last + silent)
+            reports = self.detector.snapshot(now=last + silent)
         policy = self.reading.policy
         self.reports = tuple(
             self.advances.setdefault(report.stream, Advance(at=now)).judged(report, policy, now)
@@ -177,14 +175,6 @@ class Followed:
         cost = time.perf_counter() - began
         self._pace = max(PACE, PACE_FACTOR * min(cost, self._cost))
         self._cost = cost
-
-    def _snapshot(self, now: float | None) -> tuple[Report, ...]:
-        reading = self.reading
-        try:
-            copy = thaw(self.state, reading.library, reading.policy, self.name, reading.profile)
-        except Unusable:
-            return self.detector.snapshot(now=now)
-        return copy.finish(now=now)
 
     # -- what is told of the file itself
 
@@ -205,6 +195,15 @@ class Followed:
         return Happened(identity, now, self.name, None, what, text, state, phase)
 
     # -- going on where another watcher stopped
+
+    def frozen(self) -> bytes | None:
+        """Return the state that the last judgement was made from, None where it moved on since."""
+        if self.dirty:
+            return None
+        try:
+            return freeze(self.detector)
+        except Unusable:
+            return None
 
     def restore(self, state: bytes, memories: dict[str | None, Memory]) -> bool:
         """Take over a saved state; False where it can't be used and the file must be read anew."""

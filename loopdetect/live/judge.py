@@ -10,13 +10,15 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from loopdetect.core.fusion import Facts, Fused, Health, Log, Port, Process, fuse
+from loopdetect.core.fusion import Facts, Fused, Health, Log, Port, Process, Writer, fuse
 from loopdetect.live.log_watch import LogView
 from loopdetect.model import Certainty, State
 from loopdetect.probe.seen import HealthSeen, ProcessSeen
 
 GRACE_S: Final = 1.4
 BRIEF_S: Final = 0.4
+# One soft sign of readiness, from before the call: a new start would have shown itself by then.
+DOUBT_S: Final = 10.0
 
 
 class Ending(StrEnum):
@@ -69,6 +71,7 @@ class Seen:
     rose: bool = False
     outlived: bool = False
     lasting: bool = False
+    writer: Writer = Writer.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +107,7 @@ def facts_of(seen: Seen) -> Facts:
         grown=seen.log.grown,
         before=seen.log.before,
         lasting=seen.lasting,
+        writer=seen.writer,
     )
 
 
@@ -179,7 +183,8 @@ class Judge:
     def _hold(self, ending: Ending, fused: Fused, seen: Seen) -> float:
         if ending is Ending.REACHED:
             brief = 0.0 if "health" in fused.decided_by else BRIEF_S
-            return max(self._terms.settle, brief)
+            doubt = DOUBT_S if fused.rule == "log-ready-old" else 0.0
+            return max(self._terms.settle, brief, doubt)
         gone = seen.process is not None and seen.process.process is Process.GONE
         if gone and seen.process is not None and seen.process.final:
             return BRIEF_S

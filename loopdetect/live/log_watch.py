@@ -44,6 +44,7 @@ class LogView:
     run_seen_at: float = 0.0
     coming_up_s: float = 0.0
     exists: bool = True
+    modified: float | None = None
 
     @property
     def run(self) -> Run | None:
@@ -193,6 +194,7 @@ class LogWatch:
             hit=hit,
             anew=len(self._files) - 1,
             run_seen_at=advance.run_at,
+            modified=self._modified,
             coming_up_s=advance.phases.get(Phase.SERVING, now) - advance.run_at,
         )
 

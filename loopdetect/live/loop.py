@@ -8,12 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from loopdetect.core.fusion import Health, Process
+from loopdetect.core.fusion import Health, Log, Process, Writer
 from loopdetect.live.judge import Decision, Judge, Seen, Terms
-from loopdetect.live.log_watch import QUIET_S, LogWatch
+from loopdetect.live.log_watch import QUIET_S, LogView, LogWatch
 from loopdetect.live.status import Display, status_of
 from loopdetect.live.tail import Tail
 from loopdetect.probe.seen import HealthSeen, ProcessSeen
+from loopdetect.probe.writers import started_at, writer_by_start, writer_of
 
 STEP_S: Final = 0.1
 MAX_CHUNKS: Final = 16
@@ -45,22 +46,13 @@ class RealClock:
 
     def called_at(self) -> float:
         """Return when the command was called, in seconds since 1970."""
-        return time.time() - process_age()
+        now = time.time()
+        started = started_at(os.getpid()) or now
+        return started if 0 <= now - started <= LONGEST_START_S else now
 
     def sleep(self, seconds: float) -> None:
         """Let time pass."""
         time.sleep(seconds)
-
-
-def process_age() -> float:
-    """Return for how long this process runs, in seconds; 0 if that cannot be the call's own time."""
-    try:
-        with open("/proc/self/stat", "rb") as file:
-            started = int(file.read().rpartition(b")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
-        age = time.clock_gettime(time.CLOCK_BOOTTIME) - started
-    except (OSError, ValueError, IndexError, AttributeError):
-        return 0.0
-    return age if 0 <= age <= LONGEST_START_S else 0.0
 
 
 HealthLook = Callable[[], tuple[int, HealthSeen | None]]
@@ -80,10 +72,13 @@ class Wait:
     health: HealthLook | None = None
     process: ProcessLook | None = None
     history: bool = True
+    writers: Callable[[str, float], Writer] = writer_of
     _down_at: float | None = field(default=None, init=False)
     _up_since: float | None = field(default=None, init=False)
     _bad: int = field(default=0, init=False)
     _bad_at: float | None = field(default=None, init=False)
+    _writer: Writer = field(default=Writer.UNKNOWN, init=False)
+    _writer_at: float | None = field(default=None, init=False)
     _ended: bool = field(default=False, init=False)
 
     def run(self) -> Decision:
@@ -131,8 +126,20 @@ class Wait:
             asked_process=self.process is not None,
             rose=self._rose(health[1], view.run_seen_at, now),
             outlived=self._outlived(),
+            writer=self._who_writes(view, process[1], now),
             lasting=self._up_since is not None and now - self._up_since > QUIET_S,
         )
+
+    def _who_writes(self, view: LogView, process: ProcessSeen | None, now: float) -> Writer:
+        """Ask whose log it is, while a ready line from before the call is all that it holds."""
+        if view.log is not Log.READY or view.fresh or view.grown or view.modified is None:
+            return Writer.UNKNOWN
+        if process is not None and process.started is not None:
+            return writer_by_start(process.started, view.modified)
+        if self.process is None and (self._writer_at is None or now - self._writer_at >= 1.0):
+            self._writer = self.writers(self.tail.name, view.modified)
+            self._writer_at = now
+        return self._writer
 
     def _rose(self, health: HealthSeen | None, run_seen_at: float, now: float) -> bool:
         if health is None:

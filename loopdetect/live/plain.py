@@ -60,11 +60,16 @@ def sentence(status: Status) -> str:
 
 
 def history(status: Status) -> str:
-    """Return what came of the starts before this one."""
+    """Return what came of this start, or of those before it."""
     failed = status.last_failure.split("\n")[0]
-    if status.attempt > 1:
-        return f"attempt {status.attempt}" + (f"; the last one: {failed}" if failed else "")
-    return f"before the wait: {failed}" if failed and not status.attempt else ""
+    number = status.attempt
+    if number == 0:
+        return f"before the wait: {failed}" if failed else ""
+    if status.died:
+        return f"attempt {number}: {failed}" if number > 1 else failed
+    if number == 1:
+        return ""
+    return f"attempt {number}" + (f"; the last one: {failed}" if failed else "")
 
 
 def where(status: Status) -> str:

@@ -29,6 +29,7 @@ class Status:
     left_s: float | None
     left_from: str
     attempt: int
+    died: bool
     last_failure: str
     beside: tuple[str, ...]
 
@@ -69,6 +70,7 @@ def status_of(seen: Seen, fused: Fused, now: float, called: float) -> Status:
         left_s=left,
         left_from=source,
         attempt=len(report.runs) if report and not waiting else 0,
+        died=run is not None and run.outcome in BAD,
         last_failure=last_failure(report) if report else "",
         beside=tuple(part.text for part in (seen.health, seen.process) if part is not None),
     )
@@ -81,7 +83,7 @@ def current_bar(run: Run) -> Progress | None:
 
 
 def last_failure(report: Report) -> str:
-    """Return why the run before the last one died, or the last one if it is over."""
+    """Return why the newest run that is over died; the one that may still recover is not over."""
     runs = report.runs[:-1] if report.verdict.state is State.LOADING else report.runs
     for run in reversed(runs):
         if run.outcome in BAD:

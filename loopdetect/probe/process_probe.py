@@ -9,6 +9,7 @@ from typing import Final
 
 from loopdetect.core.fusion import Port, Process
 from loopdetect.probe.seen import ProcessProbe, ProcessSeen
+from loopdetect.probe.writers import started_at
 
 SAME_START_S: Final = 0.02
 
@@ -31,7 +32,8 @@ class PidProbe:
         if abs(now - self._created) > SAME_START_S:
             text = f"process {self.pid} is gone; its number belongs to another one now"
             return ProcessSeen(Process.GONE, text, self.pid)
-        return ProcessSeen(Process.ALIVE, f"process {self.pid} lives", self.pid)
+        text = f"process {self.pid} lives"
+        return ProcessSeen(Process.ALIVE, text, self.pid, started=started_at(self.pid))
 
 
 class PidFileProbe:

@@ -21,12 +21,16 @@ class HealthSeen:
 
 @dataclass(frozen=True, slots=True)
 class ProcessSeen:
-    """One look at a process; `final` says that nobody will start it again under this name."""
+    """One look at a process; `started` is when, in seconds since 1970.
+
+    `final` says that nobody will start it again under this name.
+    """
 
     process: Process
     text: str
     pid: int | None = None
     final: bool = True
+    started: float | None = None
 
 
 class HealthProbe(Protocol):

@@ -11,9 +11,10 @@ from typing import Final
 
 from loopdetect.errors import ProfileError
 from loopdetect.model import Shared
-from loopdetect.profiles.schema import Prefix, Profile, Reason, Rule, read_profile, read_reasons
+from loopdetect.profiles import compiled
+from loopdetect.profiles.schema import Prefix, Profile, Reason, Rule, read_profile
 
-__all__ = ["ALWAYS", "Library", "Prefix", "Profile", "Reason", "Rule", "check", "load_library"]
+__all__ = ["ALWAYS", "Library", "Prefix", "Profile", "Reason", "Rule", "load_library"]
 
 SHIPPED: Final = Path(__file__).parent
 ALWAYS: Final = ("supervisors", "generic")
@@ -46,9 +47,9 @@ def user_folder() -> Path:
     return Path(named) if named else Path(config) / "loopdetect" / "profiles"
 
 
-@lru_cache(maxsize=4)
-def _shipped_reasons() -> tuple[dict[str, Reason], dict[str, str]]:
-    return read_reasons(SHIPPED / "reasons.toml")
+@lru_cache(maxsize=1)
+def _shipped() -> tuple[dict[str, Profile], dict[str, Reason], dict[str, str]]:
+    return compiled.load(SHIPPED) or compiled.read(SHIPPED)
 
 
 def load_library(extra: Sequence[Path] = ()) -> Library:
@@ -56,15 +57,12 @@ def load_library(extra: Sequence[Path] = ()) -> Library:
 
     Raises ProfileError.
     """
-    reasons, exceptions = _shipped_reasons()
-    files = [p for p in sorted(SHIPPED.glob("*.toml")) if p.name != "reasons.toml"]
+    shipped, reasons, exceptions = _shipped()
+    profiles = dict(shipped)
     folder = user_folder()
-    if folder.is_dir():
-        files += sorted(folder.glob("*.toml"))
-    files += list(extra)
-    profiles: dict[str, Profile] = {}
+    files = [*(sorted(folder.glob("*.toml")) if folder.is_dir() else ()), *extra]
     for file in files:
-        profile = read_profile(file, frozenset(reasons), strict=file.parent != SHIPPED)
+        profile = read_profile(file, frozenset(reasons))
         profiles[profile.name] = profile
     for profile in profiles.values():
         for other in profile.extends:
@@ -74,10 +72,3 @@ def load_library(extra: Sequence[Path] = ()) -> Library:
                     f"Known profiles: {', '.join(sorted(profiles))}.",
                 )
     return Library(profiles, reasons, exceptions)
-
-
-def check(path: Path) -> list[str]:
-    """Return what is wrong with the profile in `path`, one sentence each."""
-    from loopdetect.profiles.check import check as held_against_samples
-
-    return held_against_samples(path)
