@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 class LoopdetectError(Exception):
     """A problem with a hint: what happened, where, and what to do."""
@@ -21,3 +23,12 @@ class SourceError(LoopdetectError):
 
 class ProfileError(LoopdetectError):
     """A profile is wrong; the message names file and key path."""
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """Return a hint with the nearest known word, or all of them."""
+    from difflib import get_close_matches
+
+    words = sorted(known)
+    near = get_close_matches(word, words, n=1)
+    return f"did you mean {near[0]}?" if near else f"known: {', '.join(words)}"

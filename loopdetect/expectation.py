@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from loopdetect import written
 from loopdetect.errors import LoopdetectError
 from loopdetect.model import Certainty, Outcome, Phase, Report, State
 from loopdetect.render.duration import spoken
@@ -224,7 +225,7 @@ def _word(words: Sequence[str]) -> Callable[[object], object]:
     def read(value: object) -> object:
         if value in words:
             return value
-        from loopdetect.cli.library import suggestion
+        from loopdetect.errors import suggestion
 
         raise ValueError(f"{value!r} is not one of its words; {suggestion(str(value), words)}")
 
@@ -250,23 +251,12 @@ def _flag(value: object) -> object:
 
 
 def _duration(value: object) -> object:
-    return float(_converted("DURATION", value))
+    return written.duration(value)
 
 
 def _outcomes(value: object) -> object:
     choices = value if isinstance(value, list) else [value]
     return tuple(_OUTCOME(choice) for choice in choices)
-
-
-def _converted(kind: str, value: object) -> float:
-    import click
-
-    from loopdetect.cli import params
-
-    try:
-        return float(getattr(params, kind).convert(value, None, None))
-    except click.BadParameter as problem:
-        raise ValueError(problem.message) from problem
 
 
 _OUTCOME: Final = _word(tuple(Outcome))
@@ -336,7 +326,7 @@ def _wanted(table: Mapping[str, Any], where: str, prefix: str) -> Wanted:
     wanted: dict[str, tuple[Any, ...]] = {}
     for name, value in table.items():
         if name not in KEYS:
-            from loopdetect.cli.library import suggestion
+            from loopdetect.errors import suggestion
 
             known = [*KEYS, *(() if prefix else sorted(_OWN))]
             raise ExpectationError(f"{where}: {prefix}{name}: unknown key", suggestion(name, known))
@@ -365,7 +355,7 @@ def _now(value: object, where: str) -> float | None:
         return None
     try:
         text = value.isoformat() if hasattr(value, "isoformat") else value
-        return _converted("MOMENT", text)
+        return written.moment(text)
     except ValueError as problem:
         raise ExpectationError(f"{where}: now: {problem}") from problem
 

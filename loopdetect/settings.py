@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from loopdetect import written
 from loopdetect.errors import LoopdetectError
 
 FILE: Final = "loopdetect.toml"
@@ -76,19 +77,12 @@ def _choice(*words: str) -> Callable[[object], object]:
     return read
 
 
-def _converted(kind: str) -> Callable[[object], object]:
+def _converted(check: Callable[[object], object]) -> Callable[[object], object]:
     def read(value: object) -> object:
-        import click
-
-        from loopdetect.cli import params
-
         if isinstance(value, bool) or not isinstance(value, str | int | float | list):
             raise ValueError("must be a text")
         text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
-        try:
-            getattr(params, kind).convert(text, None, None)
-        except click.BadParameter as problem:
-            raise ValueError(problem.message) from problem
+        check(text)
         return text
 
     return read
@@ -133,15 +127,15 @@ SETTINGS: Final = (
         paths=True,
     ),
     Setting("loop_after", 2, "bad runs in a row that make a crash loop", _count(2)),
-    Setting("stable_after", None, "how long a run serves to end a loop", _converted("DURATION")),
-    Setting("stall_after", "5m", "how long nothing may advance", _converted("DURATION")),
+    Setting("stable_after", None, "how long a run serves to end a loop", _converted(written.duration)),
+    Setting("stall_after", "5m", "how long nothing may advance", _converted(written.duration)),
     Setting("keep", [], "globs of texts that are no secret", _texts, parameter="keep"),
     Setting(
         "format", "text", "how inspect writes its report",
         _choice("text", "json", "jsonl", "markdown", "html"), "inspect", "form",
     ),
-    Setting("fail_on", None, "states that make inspect exit 1", _converted("STATES"), "inspect"),
-    Setting("expect", None, "states that check lets through", _converted("STATES"), "check"),
+    Setting("fail_on", None, "states that make inspect exit 1", _converted(written.states), "inspect"),
+    Setting("expect", None, "states that check lets through", _converted(written.states), "check"),
     Setting("baseline", None, "file of known failures", _text, "check", paths=True),
     Setting("secrets", False, "whether check looks for secrets", _flag, "check"),
     Setting("jobs", 0, "processes of check, 0 for as many as pay off", _count(0), "check"),
@@ -255,7 +249,7 @@ def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, Value]]
 def _known(key: str, settings: Mapping[str, Setting], where: str) -> Setting:
     if key in settings:
         return settings[key]
-    from loopdetect.cli.library import suggestion
+    from loopdetect.errors import suggestion
 
     raise SettingsError(f"{where}: unknown setting", suggestion(key, settings))
 

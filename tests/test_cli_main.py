@@ -76,7 +76,7 @@ def test_every_command_of_the_table_has_help(
     ("arguments", "words"),
     [
         (["inspct"], "no command 'inspct'; did you mean inspect? See loopdetect --help"),
-        (["xyzzy"], "no command 'xyzzy'; there are inspect, profiles"),
+        (["xyzzy"], "no command 'xyzzy'; there are inspect, watch"),
         (["inspect"], "Missing argument 'LOG...'. See loopdetect inspect --help"),
         (["profiles", "lst"], "did you mean list?"),
         (["--nothing"], "--nothing"),

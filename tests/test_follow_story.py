@@ -101,17 +101,17 @@ def test_a_death_waits_for_its_cause_while_the_log_goes_on() -> None:
     teller.tell(loading())
     blank = crashed(1, cause=None)
     blank = replace(blank, runs=(replace(blank.runs[0], cause=None),))
-    assert teller.tell(replace(blank, bytes=10)) == []
-    assert teller.tell(replace(blank, bytes=20), 0.2) == []
-    assert teller.tell(replace(crashed(), bytes=30), 0.2) == []
-    assert teller.settle(replace(crashed(), bytes=30)) == ["crash", "!crash"]
+    assert teller.tell(replace(blank, bytes=90_010)) == []
+    assert teller.tell(replace(blank, bytes=90_020), 0.2) == []
+    assert teller.tell(replace(crashed(), bytes=90_030), 0.2) == []
+    assert teller.settle(replace(crashed(), bytes=90_030)) == ["crash", "!crash"]
     assert "kv-cache-too-small" in teller.events[-2].text
 
 
 def test_a_death_is_told_at_last_though_the_log_never_stops() -> None:
     teller = Teller()
     teller.tell(loading())
-    words = [teller.tell(replace(crashed(), bytes=count), 0.2) for count in range(20)]
+    words = [teller.tell(replace(crashed(), bytes=90_000 + count), 0.2) for count in range(20)]
     assert words.count(["crash"]) == 1
 
 

@@ -12,7 +12,16 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "loopdetect"
 MODULES = sorted(PACKAGE.rglob("*.py"))
-HEAVY = set("jinja2 markupsafe prometheus_client psutil rich tabulate urllib3 watchdog".split())
+HEAVY = {
+    "jinja2",
+    "markupsafe",
+    "prometheus_client",
+    "psutil",
+    "rich",
+    "tabulate",
+    "urllib3",
+    "watchdog",
+}
 
 
 @dataclass(frozen=True)
@@ -32,28 +41,31 @@ PARTS = {
     "__main__": part("cli"),
     "model": part(""),
     "errors": part(""),
+    "written": part("model errors"),
     "profiles": part("model errors profiles", "regex"),
     "core": part("model errors profiles core", "regex ahocorasick_rs"),
     "arguments": part(""),
     "notable": part("arguments core", "ahocorasick_rs"),
     "compare": part("model arguments notable"),
     "finding": part(""),
-    "expectation": part("model errors render cli", "click"),
-    "settings": part("errors cli", "click"),
+    "expectation": part("model errors written render"),
+    "settings": part("errors written"),
     "redact": part("model profiles redact"),
-    "check": part(
-        "model errors profiles core source render cli redact finding expectation check"
-    ),
+    "check": part("model errors profiles core source render cli redact finding expectation check"),
     "source": part("model errors core source", "isal zstandard compression watchdog"),
     "probe": part("model errors core probe", "urllib3 psutil watchdog"),
-    "render": part("__init__ model errors arguments compare finding render", "tabulate jinja2 markupsafe"),
+    "render": part(
+        "__init__ model errors arguments compare finding render", "tabulate jinja2 markupsafe"
+    ),
     "follow": part("__init__ model errors profiles core render source follow", "watchdog"),
     "alert": part("__init__ model errors render follow alert", "urllib3"),
-    "live": part("__init__ model errors profiles core probe source render live", "rich regex watchdog"),
+    "live": part(
+        "__init__ model errors profiles core probe source render live", "rich regex watchdog"
+    ),
     "metrics": part("__init__ model errors render follow metrics", "prometheus_client"),
     "state": part("errors state"),
     "cli": part(
-        "__init__ model errors profiles core source probe compare notable render cli "
+        "__init__ model errors written profiles core source probe compare notable render cli "
         "finding expectation settings redact check follow live alert metrics state",
         "click rich psutil prometheus_client urllib3",
     ),

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from loopdetect.core.samples import check
 from loopdetect.errors import ProfileError
 from loopdetect.model import Kind
-from loopdetect.core.samples import check
 from loopdetect.profiles import SHIPPED, load_library
 from loopdetect.profiles.literals import required_literal
 from loopdetect.profiles.schema import read_profile

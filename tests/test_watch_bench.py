@@ -14,7 +14,6 @@ from pathlib import Path
 
 import psutil
 import pytest
-
 from watch_stage import COMMAND, add, noise, ready, start
 
 WRITES = 100

@@ -125,7 +125,7 @@ def _day(value: object, path: str, where: str) -> date | None:
 def _only(table: Mapping[str, Any], known: tuple[str, ...], path: str, where: str) -> None:
     for key in table:
         if key not in known:
-            from loopdetect.cli.library import suggestion
+            from loopdetect.errors import suggestion
 
             raise BaselineError(f"{path}: {where}{key}: unknown key", suggestion(key, known))
 

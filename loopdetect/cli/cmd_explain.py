@@ -12,7 +12,7 @@ from loopdetect.cli import library
 from loopdetect.cli.lazy import CodedCommand
 from loopdetect.cli.options import format_option, output_options, profile_option
 from loopdetect.cli.output import destination, write
-from loopdetect.errors import UsageProblem
+from loopdetect.errors import UsageProblem, suggestion
 from loopdetect.render.escape import json_safe, visible
 from loopdetect.render.paint import BOLD, DIM, Paint, painter
 from loopdetect.render.width import wrap
@@ -32,7 +32,7 @@ def explain(
     """Explain a failure REASON (as in a report's cause) and what to do; without one, list all."""
     known, _ = library.load(profiles)
     if reason is not None and reason not in known.reasons:
-        raise UsageProblem(f"no reason {reason!r}", library.suggestion(reason, known.reasons))
+        raise UsageProblem(f"no reason {reason!r}", suggestion(reason, known.reasons))
     target = destination(output, color)
     wanted = (
         [known.reasons[reason]]

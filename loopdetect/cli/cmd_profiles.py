@@ -15,7 +15,7 @@ from loopdetect.cli.exit_codes import ExitCode
 from loopdetect.cli.lazy import USUAL, CodedCommand, LazyGroup
 from loopdetect.cli.options import format_option, output_options, profile_option
 from loopdetect.cli.output import Destination, destination, write
-from loopdetect.errors import ProfileError, UsageProblem
+from loopdetect.errors import ProfileError, UsageProblem, suggestion
 from loopdetect.render.escape import json_safe, visible
 from loopdetect.render.figures import counted
 from loopdetect.render.paint import BOLD, DIM, RED, Paint, painter
@@ -70,7 +70,7 @@ def show(name: str, form: str, output: str | None, color: str, profiles: tuple[s
     """Show the rules of the server NAME, kind by kind, each with a line that it matches."""
     known, _ = library.load(profiles)
     if name not in known.profiles:
-        raise UsageProblem(f"no profile {name!r}", library.suggestion(name, known.profiles))
+        raise UsageProblem(f"no profile {name!r}", suggestion(name, known.profiles))
     target = destination(output, color)
     profile = known.profiles[name]
     if form == "json":

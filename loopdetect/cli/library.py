@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from loopdetect.errors import ProfileError, UsageProblem
+from loopdetect.errors import ProfileError, UsageProblem, suggestion
 
 if TYPE_CHECKING:
     from loopdetect.profiles import Library
@@ -35,13 +34,6 @@ def load(words: Iterable[str]) -> tuple[Library, str | None]:
     if names and names[0] not in library.profiles:
         raise UsageProblem(f"no profile {names[0]!r}", suggestion(names[0], library.profiles))
     return library, names[0] if names else None
-
-
-def suggestion(word: str, known: Iterable[str]) -> str:
-    """Return a hint with the nearest known word, or all of them."""
-    words = sorted(known)
-    near = difflib.get_close_matches(word, words, n=1)
-    return f"did you mean {near[0]}?" if near else f"known: {', '.join(words)}"
 
 
 def _is_file(word: str) -> bool:

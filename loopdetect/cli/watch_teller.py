@@ -21,6 +21,7 @@ from loopdetect.metrics.board import Board
 from loopdetect.model import Phase, State
 from loopdetect.state.store import Place, Store
 
+SAVE_FACTOR: Final = 50.0
 TROUBLE: Final = frozenset({What.UNREADABLE})
 
 
@@ -98,7 +99,7 @@ class Teller:
 
     def save(self, followed: Followed) -> None:
         """Keep where the reading of a source stands."""
-        self._kept(lambda store: self._save(store, followed, [], []))
+        self._kept(lambda store: self._save(store, followed, [], [], place=True))
 
     def recall(self, name: str) -> Saved | None:
         """Return what an earlier watcher left of a source."""
@@ -154,9 +155,15 @@ class Teller:
         followed: Followed,
         events: Iterable[Happened],
         alarms: Iterable[Message],
+        *,
+        place: bool = False,
     ) -> None:
         tail = followed.origin
         mark = tail.mark() if isinstance(tail, Tail) else None
+        # A large state is not written with each event; what is read again is not told again.
+        due = followed.saved_at + SAVE_FACTOR * followed.freeze_cost
+        if not place and followed.judged_at < due:
+            mark = None
         # Between reading and judging the two don't belong together: the place waits.
         state = followed.frozen() if mark is not None else None
         if mark is not None and state is not None:

@@ -21,6 +21,7 @@ from loopdetect.core.envelope import ANSI, Enveloped, host_of, peel
 from loopdetect.core.line import Line
 from loopdetect.core.lines import CUT_MARK, MAX_SEGMENT, Cutter
 from loopdetect.core.newest_first import MAX_TURNED, is_newest_first, renumbered, turned
+from loopdetect.core.place import LOOKBACK
 from loopdetect.core.programs import (
     TAILED,
     block_program,
@@ -387,19 +388,31 @@ class Detector:
 
     def _last_times(self) -> dict[str | None, float]:
         """Return when the last line of each stream was written."""
-        times: dict[str | None, float] = {
-            s.name: s.last_time for s in self._streams.values() if s.last_time is not None
-        }
-        for raw in self._place.tail().split(b"\n"):
-            line = peel(ANSI.sub("", raw.decode("utf-8", "replace")), self._names)
-            stream = self._streams.get(line.stream)
-            if stream is None and len(self._streams) == 1:
-                stream = next(iter(self._streams.values()))
-            if stream is not None:
-                time = stream.peek_time(line)
-                if time is not None:
-                    times[stream.name] = max(time, times.get(stream.name, time))
+        times: dict[str | None, float] = {}
+        tail = self._place.tail()
+        near = max(0, len(tail) - LOOKBACK)
+        for raw in tail[near:].split(b"\n"):
+            self._read_time(raw, times)
+        if not times and self._streams:
+            for raw in reversed(tail[:near].split(b"\n")):
+                if self._read_time(raw, times):
+                    break
+        for stream in self._streams.values():
+            if stream.last_time is not None:
+                known = times.get(stream.name, stream.last_time)
+                times[stream.name] = max(known, stream.last_time)
         return times
+
+    def _read_time(self, raw: bytes, times: dict[str | None, float]) -> bool:
+        line = peel(ANSI.sub("", raw.decode("utf-8", "replace")), self._names)
+        stream = self._streams.get(line.stream)
+        if stream is None and len(self._streams) == 1:
+            stream = next(iter(self._streams.values()))
+        time = stream.peek_time(line) if stream is not None else None
+        if stream is None or time is None:
+            return False
+        times[stream.name] = max(time, times.get(stream.name, time))
+        return True
 
 
 def _is_part(line: bytes) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, Final
 
 from loopdetect.core.timestamp import Stamp, parse
@@ -45,77 +46,81 @@ _ZONE: Final = r"(?:Z|[+-]\d\d:?\d\d)?"
 _SYSLOG: Final = r"(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)?)"
 
 # name, pattern. Groups: time, stream, process, pid, level, text. Tried from the top, each at most once.
-_ENVELOPES: Final = tuple(
-    (name, re.compile(pattern, re.DOTALL))
-    for name, pattern in (
-        ("cri", rf"(?P<time>{_TIME}{_ZONE}) (?:stdout|stderr) [FP](?::\w+)* ?(?P<text>.*)"),
-        ("kubectl", r"\[pod/(?P<stream>[\w.-]+/[\w.-]+)\] ?(?P<text>.*)"),
-        (
-            "procfile",
-            r"(?P<time>\d\d:\d\d:\d\d) (?P<stream>system|[\w-]+\.\d+) +\| ?(?P<text>.*)",
-        ),
-        ("tai64n", r"@(?P<time>4[0-9a-f]{23}) (?P<text>.*)"),
-        (
-            "pm2-daemon",
-            r"(?:(?P<time>\d{4}-\d\d-\d\d-\d\d:\d\d:\d\d) )?(?P<stream>PM2) +\| ?(?P<text>.*)",
-        ),
-        (
-            "pm2",
-            r"(?:(?P<time>\d{4}-\d\d-\d\d[T-]\d\d:\d\d:\d\d)(?:[^ ]*:)? )?\d{1,3}\|(?P<stream>[\w.-]+) +\| ?(?P<text>.*)",
-        ),
-        (
-            "compose",
-            rf"(?!(?:{_LEVELS})\b)(?P<stream>[A-Za-z0-9][\w.-]*[\w]) +\| ?(?P<text>.*)",
-        ),
-        (
-            "buildkite",
-            r" *\| (?=\[\d{4}-)(?P<text>.*)",
-        ),
-        (
-            "journal-iso",
-            r"(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?[+-]\d\d:?\d\d) "
-            r"(?P<host>[\w.-]+) (?P<process>[^\s\[\]:]+)(?:\[(?P<pid>\d+)\])?: ?(?P<text>.*)",
-        ),
-        (
-            "journal-full",
-            rf"[A-Z][a-z]{{2}} (?P<time>{_TIME}) [A-Z]{{2,5}} "
-            r"(?P<host>[\w.-]+) (?P<process>[^\s\[\]:]+)(?:\[(?P<pid>\d+)\])?: ?(?P<text>.*)",
-        ),
-        (
-            "syslog",
-            rf"(?P<time>{_SYSLOG}) (?P<host>[\w.-]+) (?P<process>[^\s\[\]:]+)(?:\[(?P<pid>\d+)\])?: ?(?P<text>.*)",
-        ),
-        (
-            "journal-unix",
-            r"(?P<time>1\d{9}\.\d{6}) (?P<host>[\w.-]+) (?P<process>[^\s\[\]:]+)(?:\[(?P<pid>\d+)\])?: ?(?P<text>.*)",
-        ),
-        (
-            "supervisord",
-            r"(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}) (?P<level>CRIT|ERRO|WARN|INFO|DEBG|TRAC|BLAT) (?P<text>\S.*)",
-        ),
-        ("svlogd", r"(?P<time>\d{4}-\d\d-\d\d_\d\d:\d\d:\d\d\.\d{5}):? (?P<text>.*)"),
-        (
-            "stamp-nano",
-            rf"(?P<time>\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{{7,9}}{_ZONE}) ?(?P<text>.*)",
-        ),
-        ("stamp-bracket", r"\[(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)\] ?(?P<text>.*)"),
-        (
-            "stamp-iso",
-            rf"(?P<time>\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)) (?! *(?:{_LEVELS})\b(?!:))(?P<text>.*)",
-        ),
-        (
-            "stamp-plain",
-            rf"(?P<time>\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?) (?!- | *\[?(?:{_LEVELS})\b(?!:))(?P<text>.*)",
-        ),
-        ("stamp-ts", rf"(?P<time>{_SYSLOG}) (?! *(?:{_LEVELS})\b(?!:))(?P<text>.*)"),
-        ("torch-rank", r"\[(?P<process>(?:rank|default)\d+)\]: ?(?P<text>.*)"),
-        ("srun", r"(?P<rank>\d{1,4}): (?=[\[(A-Z])(?P<text>.*)"),
-        (
-            "ray",
-            r"\((?P<process>[A-Za-z_][\w:.<>-]*(?: [\w.-]+)?) pid=(?P<pid>\d+), ip=[\w.:]+\) ?(?P<text>.*)",
-        ),
-    )
+_ENVELOPES: Final = (
+    ("cri", rf"(?P<time>{_TIME}{_ZONE}) (?:stdout|stderr) [FP](?::\w+)* ?(?P<text>.*)"),
+    ("kubectl", r"\[pod/(?P<stream>[\w.-]+/[\w.-]+)\] ?(?P<text>.*)"),
+    (
+        "procfile",
+        r"(?P<time>\d\d:\d\d:\d\d) (?P<stream>system|[\w-]+\.\d+) +\| ?(?P<text>.*)",
+    ),
+    ("tai64n", r"@(?P<time>4[0-9a-f]{23}) (?P<text>.*)"),
+    (
+        "pm2-daemon",
+        r"(?:(?P<time>\d{4}-\d\d-\d\d-\d\d:\d\d:\d\d) )?(?P<stream>PM2) +\| ?(?P<text>.*)",
+    ),
+    (
+        "pm2",
+        r"(?:(?P<time>\d{4}-\d\d-\d\d[T-]\d\d:\d\d:\d\d)(?:[^ ]*:)? )?\d{1,3}\|(?P<stream>[\w.-]+) +\| ?(?P<text>.*)",
+    ),
+    (
+        "compose",
+        rf"(?!(?:{_LEVELS})\b)(?P<stream>[A-Za-z0-9][\w.-]*[\w]) +\| ?(?P<text>.*)",
+    ),
+    (
+        "buildkite",
+        r" *\| (?=\[\d{4}-)(?P<text>.*)",
+    ),
+    (
+        "journal-iso",
+        r"(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?[+-]\d\d:?\d\d) "
+        r"(?P<host>[\w.-]+) (?P<process>[^\s\[\]:]+)(?:\[(?P<pid>\d+)\])?: ?(?P<text>.*)",
+    ),
+    (
+        "journal-full",
+        rf"[A-Z][a-z]{{2}} (?P<time>{_TIME}) [A-Z]{{2,5}} "
+        r"(?P<host>[\w.-]+) (?P<process>[^\s\[\]:]+)(?:\[(?P<pid>\d+)\])?: ?(?P<text>.*)",
+    ),
+    (
+        "syslog",
+        rf"(?P<time>{_SYSLOG}) (?P<host>[\w.-]+) (?P<process>[^\s\[\]:]+)(?:\[(?P<pid>\d+)\])?: ?(?P<text>.*)",
+    ),
+    (
+        "journal-unix",
+        r"(?P<time>1\d{9}\.\d{6}) (?P<host>[\w.-]+) (?P<process>[^\s\[\]:]+)(?:\[(?P<pid>\d+)\])?: ?(?P<text>.*)",
+    ),
+    (
+        "supervisord",
+        r"(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}) (?P<level>CRIT|ERRO|WARN|INFO|DEBG|TRAC|BLAT) (?P<text>\S.*)",
+    ),
+    ("svlogd", r"(?P<time>\d{4}-\d\d-\d\d_\d\d:\d\d:\d\d\.\d{5}):? (?P<text>.*)"),
+    (
+        "stamp-nano",
+        rf"(?P<time>\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{{7,9}}{_ZONE}) ?(?P<text>.*)",
+    ),
+    ("stamp-bracket", r"\[(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)\] ?(?P<text>.*)"),
+    (
+        "stamp-iso",
+        rf"(?P<time>\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)) (?! *(?:{_LEVELS})\b(?!:))(?P<text>.*)",
+    ),
+    (
+        "stamp-plain",
+        rf"(?P<time>\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?) (?!- | *\[?(?:{_LEVELS})\b(?!:))(?P<text>.*)",
+    ),
+    ("stamp-ts", rf"(?P<time>{_SYSLOG}) (?! *(?:{_LEVELS})\b(?!:))(?P<text>.*)"),
+    ("torch-rank", r"\[(?P<process>(?:rank|default)\d+)\]: ?(?P<text>.*)"),
+    ("srun", r"(?P<rank>\d{1,4}): (?=[\[(A-Z])(?P<text>.*)"),
+    (
+        "ray",
+        r"\((?P<process>[A-Za-z_][\w:.<>-]*(?: [\w.-]+)?) pid=(?P<pid>\d+), ip=[\w.:]+\) ?(?P<text>.*)",
+    ),
 )
+# How a line may begin that has the envelope: a digit (0), a capital (A), a small letter (a), or the sign.
+_OPENINGS: Final = {
+    "cri": "0", "kubectl": "[", "procfile": "0", "tai64n": "@", "pm2-daemon": "0A", "pm2": "0",
+    "compose": "0Aa", "buildkite": " ", "journal-iso": "0", "journal-full": "A", "syslog": "A",
+    "journal-unix": "0", "supervisord": "0", "svlogd": "0", "stamp-nano": "0", "stamp-bracket": "[",
+    "stamp-iso": "0", "stamp-plain": "0", "stamp-ts": "A", "torch-rank": "[", "srun": "0", "ray": "(",
+}  # fmt: skip
 # stern puts pod and container before the line with a space only; it needs names that look like a pod's.
 _STERN: Final = re.compile(
     r"(?P<stream>[a-z0-9][a-z0-9.-]*-(?:[a-z0-9]{5,10}-[a-z0-9]{5}|[a-z0-9]{5}|\d{1,3})) (?P<container>(?!exited |has |was |is )[a-z0-9][a-z0-9-]*) (?P<text>.*)",
@@ -153,7 +158,7 @@ def _peel_once(line: Enveloped, services: frozenset[str]) -> Enveloped | None:
         return None
     if text[0] == "{":
         return _json(line)
-    for name, pattern in _ENVELOPES:
+    for name, pattern in _that_open_with(_opening(text[0])):
         if name in line.kinds:
             continue
         match = pattern.match(text)
@@ -172,6 +177,23 @@ def _peel_once(line: Enveloped, services: frozenset[str]) -> Enveloped | None:
                 groups["stream"] = f"{groups['stream']}/{groups['container']}"
             return _inner(line, "stern", groups)
     return None
+
+
+def _opening(first: str) -> str:
+    if "0" <= first <= "9":
+        return "0"
+    if "a" <= first <= "z":
+        return "a"
+    return "A" if "A" <= first <= "Z" else first
+
+
+@cache
+def _that_open_with(opening: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
+    return tuple(
+        (name, re.compile(pattern, re.DOTALL))
+        for name, pattern in _ENVELOPES
+        if opening in _OPENINGS[name]
+    )
 
 
 def _inner(line: Enveloped, name: str, groups: dict[str, str | None]) -> Enveloped:

@@ -19,13 +19,15 @@ from typing import Final, Protocol
 from loopdetect.core.block import HEADER
 from loopdetect.core.lines import MAX_SEGMENT, count, segment_end, segment_start
 from loopdetect.core.place import Place
-from loopdetect.core.prefilter import searcher
+from loopdetect.core.prefilter import Prefilter, searcher
 from loopdetect.core.search import Aim, Search
 
 QUOTE_WITHIN: Final = 256
 FIRST_LOOK: Final = 4096
 OVERLAP: Final = 64
 WIDEST_LOOK: Final = 1 << 20
+# A piece with a find for so many bytes is crowded.
+DENSE: Final = 512
 _HEADER: Final = HEADER.encode()
 # The label of a bar up to its percentage, which has a fixed width.
 _LABEL: Final = re.compile(rb"([^\r\n%|]{0,200}?: )(?:  \d| \d\d|100)%[^\r\n]*? (\d+/\d+ \[)")
@@ -56,6 +58,8 @@ class Walk:
     def __init__(self, search: Search) -> None:
         self.place = Place()
         self.taken = 0
+        self.aim: Aim | None = None
+        self.width = FIRST_LOOK
         self._search = search
         self._passed: bytes | None = None
 
@@ -64,6 +68,7 @@ class Walk:
         self.place.enter(buffer, start, stop)
         region = _Region(self, self._search, buffer, start, stop, taker)
         region.read(self._passed)
+        self.width = max(region.hits.width, FIRST_LOOK)
         self._passed = self._last(buffer, start, stop, region.behind)
         self.place.leave()
 
@@ -75,6 +80,36 @@ class Walk:
         return buffer[at : min(stop, at + MAX_SEGMENT)].rstrip(b"\r\n")
 
 
+class _Ahead:
+    """Searches a region a piece at a time; the pieces grow while there is little to find."""
+
+    __slots__ = ("_buffer", "_filter", "_found", "_index", "_looked", "_stop", "width")
+
+    def __init__(self, search: Prefilter, buffer: bytes, start: int, stop: int, width: int) -> None:
+        self._filter = search
+        self._buffer = buffer
+        self._looked = start
+        self._stop = stop
+        self._found: list[int] = []
+        self._index = 0
+        self.width = width
+
+    def next(self, pos: int) -> int:
+        """Return the next offset from `pos` on at which something was found, or the end."""
+        while True:
+            self._index = bisect_left(self._found, pos, self._index)
+            if self._index < len(self._found):
+                return self._found[self._index]
+            if self._looked >= self._stop:
+                return self._stop
+            first = max(pos, self._looked)
+            self._looked = min(self._stop, first + self.width)
+            last = min(self._stop, self._looked + OVERLAP)
+            self._found, self._index = self._filter.offsets(self._buffer, first, last), 0
+            many = len(self._found) * DENSE > self.width
+            self.width = FIRST_LOOK if many else min(self.width * 4, WIDEST_LOOK)
+
+
 class _Region:
     def __init__(
         self, walk: Walk, search: Search, buffer: bytes, start: int, stop: int, taker: Taker
@@ -84,8 +119,6 @@ class _Region:
         self.buffer, self.start, self.stop = buffer, start, stop
         self.returns = buffer.find(b"\r", start, stop) >= 0
         self.behind = start  # where the last segment that was taken ended, and one more
-        self.hits: list[int] = []
-        self.index = 0
 
     def read(self, passed: bytes | None) -> None:
         self.passed = passed
@@ -112,7 +145,7 @@ class _Region:
         """Return where the next segment that holds what is searched for begins and ends."""
         buffer, stop, returns = self.buffer, self.stop, self.returns
         while True:
-            at = min(self.next_hit(pos), self.next_bar(pos))
+            at = min(self.hits.next(pos), self.bars.next(pos))
             if at >= stop:
                 return stop, stop
             pos = segment_start(buffer, pos, at, returns)
@@ -132,35 +165,15 @@ class _Region:
     def look(self, pos: int) -> None:
         self.aim = self.taker.aim(self.place.offset(pos))
         self.filter, self.bar_filter, self.quotes = self.search.filters(self.aim)
-        self.hits = self.filter.offsets(self.buffer, pos, self.stop)
-        self.index = 0
-        self.bars: list[int] = []
-        self.bar_index = 0
-        self.looked = pos if not self.aim.serving else self.stop
-        self.width = FIRST_LOOK
-
-    def next_hit(self, pos: int) -> int:
-        self.index = bisect_left(self.hits, pos, self.index)
-        return self.hits[self.index] if self.index < len(self.hits) else self.stop
-
-    def next_bar(self, pos: int) -> int:
-        while True:
-            self.bar_index = bisect_left(self.bars, pos, self.bar_index)
-            if self.bar_index < len(self.bars):
-                self.width = FIRST_LOOK
-                return self.bars[self.bar_index]
-            if self.looked >= self.stop:
-                return self.stop
-            first = max(pos, self.looked)
-            self.looked = min(self.stop, first + self.width)
-            self.width = min(self.width * 4, WIDEST_LOOK)
-            last = min(self.stop, self.looked + OVERLAP)
-            self.bars = self.bar_filter.offsets(self.buffer, first, last)
-            self.bar_index = 0
+        if self.aim is not self.walk.aim:
+            self.walk.aim, self.walk.width = self.aim, FIRST_LOOK
+        self.hits = _Ahead(self.filter, self.buffer, pos, self.stop, self.walk.width)
+        behind = self.stop if self.aim.serving else pos
+        self.bars = _Ahead(self.bar_filter, self.buffer, behind, self.stop, FIRST_LOOK)
 
     def is_hit(self, pos: int, end: int) -> bool:
         last = min(end, pos + MAX_SEGMENT)
-        anchored, bar = self.next_hit(pos) < last, self.next_bar(pos) < last
+        anchored, bar = self.hits.next(pos) < last, self.bars.next(pos) < last
         if not (anchored or bar):
             return False
         for quote in self.quotes:
@@ -211,7 +224,10 @@ class _Region:
         begin = self.buffer[pos - 1 : pos] + match[1]
         if not self.buffer.startswith(begin, pos - 1):
             return pos
-        end = self.run_end(pos - 1, begin, self.run_limit(pos, len(begin) - 1))
+        limit = self.run_limit(pos, begin)
+        end = self.run_end(pos - 1, begin, limit)
+        if end < limit:
+            self.hits = _Ahead(self.filter, self.buffer, max(pos, end + 1), self.stop, FIRST_LOOK)
         if end <= pos:
             return pos
         last = segment_start(self.buffer, pos, end, self.returns)
@@ -220,16 +236,17 @@ class _Region:
         self.take(last, end, True)
         return end + 1
 
-    def run_limit(self, pos: int, label: int) -> int:
-        """Return up to where nothing but labels was found."""
-        index = bisect_left(self.hits, pos, self.index)
-        while index < len(self.hits):
-            hit = self.hits[index]
+    def run_limit(self, pos: int, begin: bytes) -> int:
+        """Return up to where nothing but that label was found."""
+        label = begin[1:]
+        while True:
+            hit = self.hits.next(pos)
+            if hit >= self.stop:
+                return self.stop - 1
             start = segment_start(self.buffer, pos, hit, self.returns)
-            if hit - start >= label:
+            if hit - start >= len(label) or not self.buffer.startswith(label, start):
                 return start - 1
-            index += 1
-        return self.stop - 1
+            pos = hit + 1
 
     def run_end(self, pos: int, begin: bytes, limit: int) -> int:
         """Return where the last of the segments ends that all begin with `begin`, from `pos` on."""

@@ -11,8 +11,9 @@ import hashlib
 import io
 import pickle
 import sys
+import zlib
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -55,7 +56,7 @@ def freeze(detector: Detector) -> bytes:
         pickler.dump(detector)
     except (TypeError, AttributeError, pickle.PicklingError, RecursionError) as problem:
         raise Unusable(str(problem)) from problem
-    return out.getvalue()
+    return zlib.compress(out.getvalue(), 1)
 
 
 @lru_cache(maxsize=1)
@@ -72,7 +73,10 @@ def thaw(
     data: bytes, library: Library, policy: Policy, source: str, profile: str | None = None
 ) -> Detector:
     """Return a detector that goes on where the frozen one stood; raises Unusable."""
-    reader = _Reader(io.BytesIO(data))
+    try:
+        reader = _Reader(io.BytesIO(zlib.decompress(data)))
+    except zlib.error as problem:
+        raise Unusable(str(problem)) from problem
     reader.given = {"library": library, "policy": policy, "source": source, "profile": profile}
     try:
         detector = reader.load()
@@ -153,6 +157,10 @@ def recall_identify(given: dict[str, Any]) -> IdentifyRules:
     return search_of(given["library"]).identify
 
 
+def recall_nothing(given: dict[str, Any]) -> None:
+    """Stand for a look back into bytes that are gone."""
+
+
 _chains: dict[int, tuple[Library, dict[tuple[str, ...], Chain]]] = {}
 _ALL: Final[tuple[Recall, ...]] = (
     recall_detector,
@@ -162,6 +170,7 @@ _ALL: Final[tuple[Recall, ...]] = (
     recall_chain,
     recall_search,
     recall_identify,
+    recall_nothing,
 )
 _RECALLS: Final[dict[str, Recall]] = {function.__name__: function for function in _ALL}
 
@@ -178,6 +187,7 @@ _TABLE: Final[dict[type, Callable[[Any], Any]]] = {
     Policy: lambda _: (recall_policy, ()),
     Rule: lambda rule: (recall_rule, (rule.id,)),
     Chain: lambda chain: (recall_chain, (chain.names,)),
+    partial: lambda _: (recall_nothing, ()),
     Search: lambda _: (recall_search, ()),
     IdentifyRules: lambda _: (recall_identify, ()),
 }

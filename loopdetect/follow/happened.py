@@ -76,6 +76,7 @@ class Memory:
 
     begun: bool = False
     count: int = 0
+    bytes: int = 0
     run: int = 0
     phases: list[str] = field(default_factory=list)
     ready: bool = False

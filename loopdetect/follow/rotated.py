@@ -14,7 +14,7 @@ HEAD: Final = 256
 TAIL: Final = 64
 # Fewer first bytes than this are no proof that two files are the same log.
 HEAD_AT_LEAST: Final = 16
-CANDIDATES: Final = 50
+CANDIDATES: Final = 2000
 PACKED: Final = (".gz", ".xz", ".bz2", ".zst", ".lz4")
 _ROTATED: Final = re.compile(
     r"(?P<base>.+?)[.-](?:\d{1,3}|\d{8,14}|\d{8}-\d+|\d{4}-\d\d-\d\d\S*|old|bak|prev|previous|orig)"

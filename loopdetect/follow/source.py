@@ -55,6 +55,7 @@ class Followed:
     grown_at: float | None = None
     judged_at: float = 0.0
     saved_at: float = 0.0
+    freeze_cost: float = 0.0
     dirty: bool = False
     judgements: int = 0
     backlog: bool = True
@@ -200,10 +201,13 @@ class Followed:
         """Return the state that the last judgement was made from, None where it moved on since."""
         if self.dirty:
             return None
+        began = time.perf_counter()
         try:
             return freeze(self.detector)
         except Unusable:
             return None
+        finally:
+            self.freeze_cost = time.perf_counter() - began
 
     def restore(self, state: bytes, memories: dict[str | None, Memory]) -> bool:
         """Take over a saved state; False where it can't be used and the file must be read anew."""

@@ -52,6 +52,7 @@ class Story:
         before = State(memory.state)
         self._catch_up(report, now)
         memory.begun = True
+        memory.bytes = report.bytes
         state = report.verdict.state
         if state is State.UNKNOWN and not report.runs:
             return []
@@ -67,6 +68,9 @@ class Story:
         """
         memory = self.memory
         memory.begun = True
+        if report.bytes < memory.bytes:
+            return []  # what was told before is being read again
+        memory.bytes = report.bytes
         self._final = final
         if not report.runs:
             memory.death = memory.death_since = None

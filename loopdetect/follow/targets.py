@@ -85,11 +85,14 @@ def sort_out(arguments: Iterable[str]) -> Targets:
 def _logs_in(folder: str) -> list[str]:
     try:
         with os.scandir(folder) as entries:
-            names = sorted(entry.name for entry in entries if not entry.name.startswith("."))
+            names = sorted(
+                entry.name
+                for entry in entries
+                if not entry.name.startswith(".") and entry.is_file()
+            )
     except OSError:
         return []
-    paths = [os.path.normpath(os.path.join(folder, name)) for name in _originals(names)]
-    return [path for path in paths if _is_file(path)]
+    return [os.path.normpath(os.path.join(folder, name)) for name in _originals(names)]
 
 
 def _originals(names: list[str]) -> list[str]:

@@ -25,9 +25,11 @@ from loopdetect.follow.tail import CHUNK, Tail, Work
 from loopdetect.follow.targets import STDIN, Targets
 from loopdetect.follow.wake import Watches
 
-SWEEP: Final = 1.0
+SWEEP: Final = 2.0
 SWEEP_ALONE: Final = 0.5
 SOON: Final = 0.25
+# Folders and links are looked at again with every so many sweeps.
+COVER_EVERY: Final = 4
 # Reading is left for judging after so long, however much there still is to read.
 READ_FOR: Final = 0.1
 SAVE_EVERY: Final = 5.0
@@ -95,6 +97,7 @@ class Watcher:
         self._due: dict[str, float] = {}
         self._hungry: set[str] = set()
         self._next_sweep = 0.0
+        self._sweeps = 0
 
     # -- the door
 
@@ -228,8 +231,7 @@ class Watcher:
 
     def _forget_gone(self, now: float) -> None:
         for name, followed in list(self.sources.items()):
-            missing = isinstance(followed.origin, Tail) and followed.origin.missing
-            if not missing or name in self.targets.paths:
+            if not _missing(followed) or name in self.targets.paths:
                 self._gone.pop(name, None)
             elif now - self._gone.setdefault(name, now) >= FORGET_AFTER:
                 assert isinstance(followed.origin, Tail)
@@ -242,7 +244,12 @@ class Watcher:
 
     @property
     def _interval(self) -> float:
-        return SWEEP if self._watches.working and self._silent is None else SWEEP_ALONE
+        return SWEEP_ALONE if self._alone else SWEEP
+
+    @property
+    def _alone(self) -> bool:
+        """True where no event may tell of what happens."""
+        return not self._watches.working or self._silent is not None
 
     def _wait(self) -> float:
         if self._hungry:
@@ -255,10 +262,12 @@ class Watcher:
 
     def _sweep(self, now: float) -> set[str]:
         self._next_sweep = now + self._interval
-        if self.targets.growing:
+        self._sweeps += 1
+        if self._sweeps % COVER_EVERY == 0 or any(map(_missing, self.sources.values())):
+            self._cover()
+        if self.targets.growing and (self._sweeps % COVER_EVERY == 0 or self._alone):
             self._find_new()
             self._forget_gone(now)
-        self._cover()
         clock = self._clock()
         for followed in self.sources.values():
             grown = followed.grown_at is not None and followed.grown_at > followed.saved_at
@@ -335,6 +344,10 @@ class Watcher:
             self._due.pop(followed.name, None)
         else:
             self._due[followed.name] = now + max(0.0, wait)
+
+
+def _missing(followed: Followed) -> bool:
+    return isinstance(followed.origin, Tail) and followed.origin.missing
 
 
 def _places(followed: Followed) -> list[tuple[int, int]]:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 STDIN: Final = "-"
 _PACKED: Final = r"(?:\.(?:gz|xz|bz2|zst))?"
 # What a rotation adds to a name; the group sorts oldest first once it is read by its key.
-_ROTATED: Final = (
+_ROTATED: Final[tuple[tuple[re.Pattern[str], Callable[[str], int]], ...]] = (
     (re.compile(rf"(?P<base>.+?)\.(?P<n>\d{{1,3}}){_PACKED}$"), lambda text: -int(text)),
-    (re.compile(rf"(?P<base>.+?)[-.](?P<n>\d{{8}}(?:[-T]?\d{{4,6}})?){_PACKED}$"), lambda text: int(re.sub(r"\D", "", text)[:14].ljust(14, "0")) - 10**15),
+    (re.compile(rf"(?P<base>.+?)[-.](?P<n>\d{{8}}(?:[-T]?\d{{4,6}})?){_PACKED}$"), lambda text: _dated(text)),
     (re.compile(rf"(?P<base>.+?)\.(?P<n>old|prev|previous){_PACKED}$"), lambda text: -1),
 )
 _RESTART: Final = re.compile(rf"(?P<base>(?:.*\.)?)(?P<n>\d{{1,6}})\.log{_PACKED}$")
@@ -31,6 +31,11 @@ class History:
     def name(self) -> str:
         """The newest file stands for all."""
         return self.files[-1]
+
+
+def _dated(text: str) -> int:
+    """Put a date behind all numbers: the newer, the later, and all before the file without one."""
+    return int(re.sub(r"\D", "", text)[:14].ljust(14, "0")) - 10**15
 
 
 def joined(files: Sequence[str]) -> History:
