@@ -17,7 +17,7 @@ import os
 import random
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -26,20 +26,21 @@ import logs
 
 from loopdetect.core.prefilter import PER_AUTOMATON, PLANS, Prefilter, buckets_of
 from loopdetect.core.recognise import Unknown
-from loopdetect.core.search import EVERY, Aim, Search
+from loopdetect.core.search import Aim, Search
 from loopdetect.model import Kind
 from loopdetect.profiles import ALWAYS, SHIPPED, Library, compiled, load_library
 
 ROOT: Final = Path(__file__).parent.parent
 SHARE: Final = 400_000
 COMMON: Final = 3000
-SWAPS: Final = 8000
+ROUNDS: Final = 1500
+TRIES: Final = 60
 # How much less texts weigh that may come than those that come all day.
-RARE: Final = 20
+RARE: Final = 100
 # What a pass over a megabyte costs, and a line that is looked at for nothing, in microseconds.
 PASS: Final = 110
-ALARM: Final = 2
-CARES: Final = (0.1, 0.03, 0.01, 0.003, 0.001)
+ALARM: Final = 1
+CARES: Final = (0.3, 0.1, 0.05, 0.03, 0.02, 0.01, 0.005, 0.002)
 LONGEST: Final = 8
 
 
@@ -86,7 +87,7 @@ def serving_noise(library: Library) -> tuple[list[bytes], list[bytes]]:
 def loading_noise() -> list[bytes]:
     """Return bars, as they come while a model loads."""
     found = []
-    for name, kind in logs.SERVERS.items():
+    for kind in logs.SERVERS.values():
         server = kind(9)
         server.begin()
         found.append(sample(server.start(shards=900), SHARE // 2))
@@ -135,22 +136,29 @@ class Noise:
 
 def best(literals: Sequence[bytes], noise: Noise) -> list[bytes]:
     """Return the set of anchors that costs least: passes over the text, and false alarms."""
+    holders: dict[bytes, frozenset[bytes]] = {}
+    for literal in literals:
+        for size in range(4, LONGEST + 1):
+            for i in range(len(literal) - size + 1):
+                window = literal[i : i + size]
+                holders[window] = holders.get(window, frozenset()) | {literal}
+    worst = {w: noise.hits(w) + noise.counts[w[:4]] / 10 for w in holders}
 
     def cost(anchors: list[bytes]) -> float:
         passes = -(-len(anchors) // PER_AUTOMATON)
         return passes * PASS + sum(map(noise.hits, anchors)) * ALARM
 
-    return min((chosen(literals, noise, care) for care in CARES), key=cost)
+    return min((chosen(literals, holders, worst, care) for care in CARES), key=cost)
 
 
-def chosen(literals: Sequence[bytes], noise: Noise, care: float) -> list[bytes]:
+def chosen(
+    literals: Sequence[bytes],
+    holders: Mapping[bytes, frozenset[bytes]],
+    worst: Mapping[bytes, float],
+    care: float,
+) -> list[bytes]:
     """Return a small set of windows such that each literal holds one, rare in the noise."""
-    holders: dict[bytes, set[bytes]] = {}
-    for literal in literals:
-        for size in range(4, LONGEST + 1):
-            for i in range(len(literal) - size + 1):
-                holders.setdefault(literal[i : i + size], set()).add(literal)
-    cost = {w: 1 + care * (noise.hits(w) + noise.counts[w[:4]] / 10) for w in holders}
+    cost = {w: 1 + care * hits for w, hits in worst.items()}
     left, found = set(literals), []
     while left:
         pick = max(holders, key=lambda w: (len(holders[w]) / cost[w], -len(w), w))
@@ -170,17 +178,22 @@ def arranged(anchors: Sequence[bytes], noise: Noise, seed: int = 1) -> list[list
     buckets = [ordered[i * depth : (i + 1) * depth] for i in range(width * count)]
     cost = [noise.starts(bucket) if bucket else 0 for bucket in buckets]
     dice = random.Random(seed)
-    for _ in range(SWAPS):
-        a, b = dice.sample(range(len(buckets)), 2)
-        if not buckets[a] or not buckets[b]:
-            continue
-        i, j = dice.randrange(len(buckets[a])), dice.randrange(len(buckets[b]))
-        one, two = list(buckets[a]), list(buckets[b])
-        one[i], two[j] = two[j], one[i]
-        new = noise.starts(one), noise.starts(two)
-        if sum(new) < cost[a] + cost[b]:
-            buckets[a], buckets[b] = one, two
-            cost[a], cost[b] = new
+    for _ in range(ROUNDS):
+        a = max(range(len(buckets)), key=lambda n: cost[n] * dice.random())
+        if not cost[a]:
+            break
+        for _ in range(TRIES):
+            b = dice.randrange(len(buckets))
+            if a == b or not buckets[b]:
+                continue
+            i, j = dice.randrange(len(buckets[a])), dice.randrange(len(buckets[b]))
+            one, two = list(buckets[a]), list(buckets[b])
+            one[i], two[j] = two[j], one[i]
+            new = noise.starts(one), noise.starts(two)
+            if sum(new) < cost[a] + cost[b]:
+                buckets[a], buckets[b] = one, two
+                cost[a], cost[b] = new
+                break
     buckets.sort(key=len, reverse=True)
     groups = []
     for number in range(count):
@@ -212,7 +225,8 @@ def plans() -> dict[str, object]:
     daily, rare = serving_noise(library)
     serving = pieces(daily)
     for piece, times in pieces(rare).items():
-        serving[piece] += times // RARE
+        if times >= RARE:
+            serving[piece] += times // RARE
     everything = serving + pieces(loading_noise())
     quiet, loud = Noise(serving), Noise(everything)
     found: dict[str, object] = {}

@@ -33,7 +33,7 @@ QUOTED: Final = (
     r"\nTraceback (most recent call last):\n  File \"main.py\", line 7, in <module>\n"
     r"RuntimeError: CUDA out of memory"
 )
-PATHS: Final = ("/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/health", "/metrics")
+PATHS: Final = ("/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/health", "/metrics", "/v1/models")
 
 
 def size_of(text: str) -> int:
@@ -339,7 +339,7 @@ def bars(server: Server, size: int, *, redrawn: bool) -> Iterator[str]:
 
 def restarts(server: Server, size: int) -> Iterator[str]:
     """Lives that die while they load; their number is fixed, the size is not looked at."""
-    for number in range(LIVES):
+    for _ in range(LIVES):
         server.begin()
         yield from server.start(upto=2, shards=8)
         yield from server.crash(0)

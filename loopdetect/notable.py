@@ -19,9 +19,11 @@ from typing import Final
 from ahocorasick_rs import BytesAhoCorasick
 
 from loopdetect.arguments import OPENERS, Brackets, Dump, starts
+from loopdetect.bar_points import BarPoints
 from loopdetect.core.envelope import ANSI, Enveloped, peel
 from loopdetect.core.fingerprint import mask
 from loopdetect.core.lines import CUT_MARK, MAX_SEGMENT, Cutter
+from loopdetect.core.progress import BAR_LITERALS
 
 TEXT_KEPT: Final = 600
 RAW_KEPT: Final = 1200
@@ -107,11 +109,12 @@ class _Shape:
         return ErrorLine(self.places[begin], name, count, name)
 
 
-@lru_cache(maxsize=1)
-def _finder() -> BytesAhoCorasick:
+@lru_cache(maxsize=2)
+def _finder(bars: bool) -> BytesAhoCorasick:
     cases = {form.encode() for word in _WORDS for form in (word, word.capitalize(), word.upper())}
     words = {b"Error", b"Exception"} | cases | {b"\n" + start for start in _KLOG}
-    return BytesAhoCorasick([*words, *OPENERS, *_MEMORY_WORDS])
+    states = [literal.encode() for literal in BAR_LITERALS] if bars else []
+    return BytesAhoCorasick([*words, *OPENERS, *_MEMORY_WORDS, *states])
 
 
 @dataclass(slots=True)
@@ -127,9 +130,14 @@ class _Growing:
 
 
 class Notable:
-    """Reads one source, however its bytes are chunked, beside the detector."""
+    """Reads one source, however its bytes are chunked, beside the detector.
 
-    def __init__(self) -> None:
+    `bars` asks for the points of the progress bars, too.
+    """
+
+    def __init__(self, *, bars: bool = False) -> None:
+        self.bars = BarPoints() if bars else None
+        self._finder = _finder(bars)
         self._cutter = Cutter()
         self._line = 1
         self._shapes: dict[str, _Shape] = {}
@@ -187,7 +195,7 @@ class Notable:
     def _region(self, region: bytes) -> None:
         if not region:
             return
-        found = [end - 1 for _, _, end in _finder().find_matches_as_indexes(region)]
+        found = [end - 1 for _, _, end in self._finder.find_matches_as_indexes(region)]
         if region.startswith(_KLOG):
             found.insert(0, 0)
         pos = counted = place = 0
@@ -224,6 +232,10 @@ class Notable:
     def _look(self, raw: bytes) -> tuple[_Shape | None, bool]:
         """Return the shape that a line was counted for, and whether its like can be, too."""
         line, whole = _peeled(raw)
+        if self.bars is not None and any(literal in whole for literal in BAR_LITERALS):
+            self.bars.take(self._line, line.text)
+            if not is_error_like(line.text):
+                return None, False
         if self._grows(line, whole):
             return None, False
         memory = _MEMORY.search(line.text)

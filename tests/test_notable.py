@@ -121,6 +121,48 @@ def test_lines_are_counted_through_the_files_of_a_history() -> None:
     assert [item.line for item in found.errors(1, 9)] == [2, 3, 4]
 
 
+def bar(done: int, seconds: int, total: int = 64) -> bytes:
+    share = f"{100 * done // total:3d}%|###       | {done}/{total}"
+    return f"\rLoading shards: {share} [00:{seconds:02d}<00:05,  1.20it/s]".encode()
+
+
+def bar_log(*states: tuple[int, int]) -> bytes:
+    return b"".join(bar(*state) for state in states) + b"\n"
+
+
+def test_a_bar_is_kept_as_points() -> None:
+    log = b"INFO start\n" + bar_log((0, 0), (16, 4), (16, 5), (64, 9)) + b"ValueError: x\n"
+    log += bar_log((0, 0), (32, 30))
+    for chunks in ([log], [log[at : at + 1] for at in range(len(log))]):
+        found = Notable(bars=True)
+        for chunk in chunks:
+            found.feed(chunk)
+        found.finish()
+        assert found.bars
+        assert found.bars.within("Loading shards", 1, 2) == ((0, 0), (4, 16), (9, 64))
+        assert found.bars.within("Loading shards", 3, 9) == ((0, 0), (30, 32))
+        assert found.bars.within("shards", 1, 1) == ()
+        assert found.bars.within("other", 1, 9) == ()
+        assert [item.line for item in found.errors(1, 9)] == [3]
+
+
+def test_points_are_thinned_and_old_series_forgotten() -> None:
+    states = [(done, done // 20) for done in range(1000)]
+    log = b"".join(bar(done, seconds, 1000) for done, seconds in states) + b"\n"
+    found = Notable(bars=True)
+    found.feed(log * 200)
+    found.finish()
+    assert found.bars
+    points = found.bars.within("Loading shards", 200, 200)
+    assert 20 <= len(points) <= 65
+    assert (points[0], points[-1]) == ((0, 0), (49, 999))
+    assert found.bars.within("Loading shards", 1, 100) == ()
+
+
+def test_bars_are_not_looked_for_unasked() -> None:
+    assert read(bar_log((0, 0), (64, 9))).bars is None
+
+
 def test_a_dump_split_by_a_container_runtime_is_joined() -> None:
     cut = VLLM.index("8192") + 2
     stamp = "2026-03-01T10:00:00.000000000Z stdout"

@@ -143,7 +143,7 @@ def test_quoted_lines_and_tables_fit_the_terminal(name: str, width: int) -> None
 
 def test_a_wide_table_loses_its_least_needed_columns() -> None:
     lines = text(CRASH_LOOP, width=80).splitlines()
-    heading = next(line for line in lines if line.startswith("  run"))
+    heading = lines[lines.index("Runs") + 1]
     assert "progress" not in heading
     assert heading.split()[:2] == ["run", "phase"]
 

@@ -86,6 +86,7 @@ def fitted(found: Sequence[Cells], width: int | None) -> dict[str, int]:
         sizes["last cause"] = min(sizes["last cause"], LONGEST_CAUSE)
     if width is None:
         return sizes
+    sizes["source"] = min(sizes["source"], max(width // 3, 8))
     for gone in (None, *DISPENSABLE):
         sizes.pop(gone or "", None)
         others = sum(size + 2 for name, size in sizes.items() if name != "last cause")

@@ -159,11 +159,12 @@ def follow(request: Request) -> int:
         else:
             reading = replace(reading, salt=f"{time.time_ns():x}")
         board = Board()
+        channels = _channels(request)
+        metrics = _metrics(request, board, reading, stack)
         output, refresh = _output(request, board)
         if isinstance(output, LineOutput) and request.output is None:
             bell.mind(sys.stdout.fileno())
-        channels = _channels(request)
-        rounds = [refresh, _metrics(request, board, reading, stack), _Heartbeat()]
+        rounds = [refresh, metrics, _Heartbeat()]
         teller = Teller(
             board,
             output,

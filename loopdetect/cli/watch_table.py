@@ -90,7 +90,8 @@ class LiveTable:
 
         width, height = self._console.size
         found = table(self._board.rows())
-        room = max(3, height - 3 - min(len(self._events) + 1, EVENTS + 1))
+        told = list(self._events)[-max(1, height // 3) :]
+        room = max(1, height - len(told) - 4)
         shown = found[:room] if len(found) > room else found
         text = Text(no_wrap=True, overflow="crop")
         for line, state in lines(shown, width - 1):
@@ -100,11 +101,12 @@ class LiveTable:
             text.append(f"… {len(hidden)} more: {tally(hidden)}\n", style="dim")
         if not found:
             text.append("Nothing is followed yet.\n", style="dim")
-        if self._events:
+        if told:
             text.append("\n")
         prefix = shared_folder([row.report.source for row in self._board.rows()])
-        widest = max((columns(source_of(event, prefix)) for event in self._events), default=0)
-        for event in self._events:
+        limit = width // 3
+        widest = max((columns(source_of(event, prefix, limit)) for event in told), default=0)
+        for event in told:
             line = text_line(event, width=width - 1, prefix=prefix, source_width=widest)
             text.append(line + "\n", style="red" if event.what is What.CRASH_LOOP else "dim")
         text.right_crop(1)

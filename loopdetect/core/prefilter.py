@@ -174,7 +174,8 @@ def cover(literals: Sequence[bytes], plan: Groups = (), noise: bytes = b"") -> G
     first = _first_of([anchor for group in groups for anchor in group])
     found = [first(literal) for literal in literals]
     used = set(found)
-    kept = [group for g in groups if (group := [a for a in g if a in used])]
+    # The place of an anchor in its group is part of the plan: one that is not needed stays.
+    kept = [group for group in groups if not used.isdisjoint(group)]
     left = [literal for literal, anchor in zip(literals, found, strict=True) if anchor is None]
     return [*kept, *grouped(_made(left, noise))]
 

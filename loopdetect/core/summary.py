@@ -47,12 +47,20 @@ def summarise(
             tail = f" The last one failed: {runs[-2].cause.text}"
         return f"{name} is loading, so far in {phase}{before}.{tail}"
     if state is State.STOPPED:
-        return f"{name} was stopped on request{'' if last.ready else f' in {phase}, before it was ready'}{before}."
+        return f"{name} was stopped on request{_life(last, phase)}{before}."
     if state is State.CRASHED:
         return _crash(name, last, why, phase) + (
             f" Earlier starts: {failed} failed." if failed else ""
         )
     return f"{name}: the log does not hold enough to say what it is doing."
+
+
+def _life(last: OpenRun, phase: Phase) -> str:
+    """Say how far a run had come that was stopped."""
+    if not last.ready:
+        return f" in {phase}, before it was ready"
+    took = ready_after(last)
+    return f"; it had become ready after {duration(took)}" if took is not None else ""
 
 
 def _crash(name: str, last: OpenRun, why: str, phase: Phase) -> str:

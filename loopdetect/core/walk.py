@@ -274,9 +274,9 @@ class _Region:
         label = len(begin) - 1
         for at in _ENDS.offsets(self.buffer, pos, last):
             start = at - label
-            if start >= pos and self.buffer.startswith(begin, start - 1):
-                if _TRACE.match(self.buffer, at, last):
-                    found.append(start)
+            ours = start >= pos and self.buffer.startswith(begin, start - 1)
+            if ours and _TRACE.match(self.buffer, at, last):
+                found.append(start)
         match = _LABEL.match(self.buffer, last, self.stop)
         if match is not None:
             # From where the last state stood still: only the first such segment was an advance.

@@ -59,7 +59,7 @@ def text_line(
     `prefix` is left out of the source's name, which is filled up to `source_width` columns.
     """
     paint = painter(color)
-    source = source_of(event, prefix)
+    source = source_of(event, prefix, LONGEST_SOURCE if width is None else width // 3)
     source += " " * max(0, source_width - columns(source))
     word = event.what.value
     code = STATE_COLORS[event.state] if event.what is What.STATE else COLORS.get(event.what, "")
@@ -73,10 +73,12 @@ def text_line(
     return f"{head}{body}{where}"
 
 
-def source_of(event: Happened, prefix: str = "") -> str:
+def source_of(event: Happened, prefix: str = "", limit: int = LONGEST_SOURCE) -> str:
     """Return the name of the event's source and stream, not longer than a line can bear."""
     name = "stdin" if event.source == "-" else visible(event.source.removeprefix(prefix))
-    return cut(name + (f" [{visible(event.stream)}]" if event.stream else ""), LONGEST_SOURCE)
+    return cut(
+        name + (f" [{visible(event.stream)}]" if event.stream else ""), min(limit, LONGEST_SOURCE)
+    )
 
 
 def json_line(event: Happened) -> str:

@@ -17,7 +17,7 @@ HEAD_AT_LEAST: Final = 16
 CANDIDATES: Final = 2000
 PACKED: Final = (".gz", ".xz", ".bz2", ".zst", ".lz4")
 _ROTATED: Final = re.compile(
-    r"(?P<base>.+?)[.-](?:\d{1,3}|\d{8,14}|\d{8}-\d+|\d{4}-\d\d-\d\d\S*|old|bak|prev|previous|orig)"
+    r"(?P<base>.+?)[.-](?:\d{1,6}|\d{8,14}|\d{8}-\d+|\d{4}-\d\d-\d\d\S*|old|bak|prev|previous|orig)"
 )
 
 

@@ -176,7 +176,7 @@ class Watcher:
         for followed in self.sources.values():
             if not followed.relearn(reading):
                 self._say(f"{followed.name}: the new profiles apply from its next start on")
-        self._next_sweep = 0.0
+        self._next_sweep, self._sweeps = 0.0, COVER_EVERY - 1
         self.bell.ring()
 
     # -- sources

@@ -27,24 +27,24 @@ LETTERS: Final = MappingProxyType(
     }
 )
 
-# Terminal codes: black on a background.
+# The background of a phase's block, as a terminal's code; ten less is the same as a foreground.
 PHASE_COLORS: Final = MappingProxyType(
     {
-        Phase.UNKNOWN: "30;47",
-        Phase.CONFIG: "30;100",
-        Phase.DOWNLOAD: "30;106",
-        Phase.DEVICE_INIT: "30;47",
-        Phase.DIST_INIT: "30;43",
-        Phase.LOAD_WEIGHTS: "30;44",
-        Phase.LOAD_DRAFT: "30;104",
-        Phase.LORA_LOAD: "30;46",
-        Phase.COMPILE: "30;45",
-        Phase.KV_CACHE: "30;103",
-        Phase.GRAPH_CAPTURE: "30;105",
-        Phase.WARMUP: "30;43",
-        Phase.BIND: "30;47",
-        Phase.SERVING: "30;42",
-        Phase.SHUTDOWN: "30;46",
+        Phase.UNKNOWN: 47,
+        Phase.CONFIG: 100,
+        Phase.DOWNLOAD: 106,
+        Phase.DEVICE_INIT: 47,
+        Phase.DIST_INIT: 43,
+        Phase.LOAD_WEIGHTS: 44,
+        Phase.LOAD_DRAFT: 104,
+        Phase.LORA_LOAD: 46,
+        Phase.COMPILE: 45,
+        Phase.KV_CACHE: 103,
+        Phase.GRAPH_CAPTURE: 105,
+        Phase.WARMUP: 43,
+        Phase.BIND: 47,
+        Phase.SERVING: 42,
+        Phase.SHUTDOWN: 46,
     }
 )
 

@@ -19,7 +19,7 @@ from loopdetect.render.marks import (
 )
 from loopdetect.render.options import RenderOptions
 from loopdetect.render.paint import BOLD, DIM, GREEN, OUTCOME_COLORS, Paint, painter
-from loopdetect.render.segments import Alike, Chart, Lane, chart, ticks, worth_drawing
+from loopdetect.render.segments import Alike, Chart, Lane, Segment, chart, ticks, worth_drawing
 from loopdetect.render.width import columns, wrap
 
 LANES: Final = 12
@@ -36,8 +36,13 @@ class _Item:
     text: str
     code: str
     at: float
-    until: float
-    fills: bool
+    until: float = 0.0
+    fill_code: str = ""
+
+    @property
+    def fills(self) -> bool:
+        """True for a phase that takes time."""
+        return bool(self.fill_code)
 
 
 def timeline(report: Report, options: RenderOptions) -> list[str]:
@@ -123,38 +128,32 @@ def _row(
         starts[place] = max(min(starts[place], limit - 1), 0)
         limit = starts[place]
     row, used = "", 0
-    fill = _fill(options)
+    fill = FILL[options.ascii]
     for place, item in enumerate(items):
         last = place + 1 == len(items)
         end = starts[place] + 1 if last else starts[place + 1]
         row += " " * (starts[place] - used)
-        block = item.text + (fill * (end - starts[place] - 1) if item.fills else "")
-        row += paint(block, item.code)
-        used = starts[place] + len(block)
+        row += paint(item.text, item.code)
+        used = starts[place] + 1
+        rest = fill * (end - used) if item.fills else ""
+        # In the colour of its own ground the fill is a block to the eye, and still there to copy.
+        row += paint(rest, item.fill_code) if rest else ""
+        used += len(rest)
     return row, used
 
 
 def _items(lane: Lane, extent: float, options: RenderOptions) -> list[_Item]:
     if lane.length is None and not lane.segments:
         return []
-    items = [
-        _Item(
-            LETTERS[segment.phase],
-            PHASE_COLORS[segment.phase],
-            segment.start,
-            segment.end,
-            segment.known,
-        )
-        for segment in lane.segments
-    ]
+    items = [_block(segment) for segment in lane.segments]
     end = lane.length if lane.length is not None else max((item.until for item in items), default=0)
     _mark_ready(items, lane, options)
     shown = [item for item in items if item.at <= extent] or items[:1]
     if end > extent * 1.001:
-        shown.append(_Item(CUT_MARK[options.ascii], DIM, extent, extent, False))
+        shown.append(_Item(CUT_MARK[options.ascii], DIM, extent))
     outcome = lane.run.outcome
     mark = OUTCOME_MARKS[outcome][options.ascii]
-    return [*shown, _Item(mark, OUTCOME_COLORS[outcome], end, end, False)]
+    return [*shown, _Item(mark, OUTCOME_COLORS[outcome], end)]
 
 
 def _mark_ready(items: list[_Item], lane: Lane, options: RenderOptions) -> None:
@@ -162,7 +161,7 @@ def _mark_ready(items: list[_Item], lane: Lane, options: RenderOptions) -> None:
     at = lane.ready_at
     if at is None:
         return
-    mark = _Item(READY_MARK[options.ascii], GREEN, at, at, False)
+    mark = _Item(READY_MARK[options.ascii], GREEN, at)
     phases = [segment.phase for segment in lane.segments]
     if Phase.SERVING in phases:
         items.insert(phases.index(Phase.SERVING), mark)
@@ -171,12 +170,15 @@ def _mark_ready(items: list[_Item], lane: Lane, options: RenderOptions) -> None:
     items.insert(place, mark)
     before = items[place - 1] if place else None
     if before is not None and before.fills and before.until > at:
-        rest = _Item(_fill(options), before.code, at, before.until, True)
+        fill = FILL[options.ascii]
+        rest = _Item(fill, before.fill_code, at, before.until, before.fill_code)
         items.insert(place + 1, rest)
 
 
-def _fill(options: RenderOptions) -> str:
-    return " " if options.color else FILL[options.ascii]
+def _block(segment: Segment) -> _Item:
+    ground = PHASE_COLORS[segment.phase]
+    fill = f"{ground - 10};{ground}" if segment.known else ""
+    return _Item(LETTERS[segment.phase], f"30;{ground}", segment.start, segment.end, fill)
 
 
 def _legend(picture: Chart, ascii_only: bool, width: int) -> list[str]:
