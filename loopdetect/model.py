@@ -99,7 +99,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One progress bar: `done` of `total` steps, times in seconds."""
+    """One progress bar: `done` of `total` steps, times in seconds; `points` are (time, done)."""
 
     label: str
     done: float
@@ -108,6 +108,7 @@ class Progress:
     remaining_s: float | None
     first_line: int
     last_line: int
+    points: tuple[tuple[float, float], ...] = ()
 
     @property
     def finished(self) -> bool:
@@ -175,6 +176,8 @@ class Run:
     fingerprint: str | None
     phases: tuple[PhaseSpan, ...] = ()
     progress: tuple[Progress, ...] = ()
+    arguments: tuple[tuple[str, str], ...] = ()
+    free_memory_gib: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +205,16 @@ class Verdict:
     evidence: tuple[Evidence, ...]
     since: float | None = None
     since_line: int | None = None
+    rule: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unmatched:
+    """A line that looks like an error and that no rule knows, with how often its like came."""
+
+    line: int
+    text: str
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +240,8 @@ class Report:
     clock: str | None = None
     notes: tuple[str, ...] = ()
     files: tuple[SourceFile, ...] = ()
+    unmatched: tuple[Unmatched, ...] = ()
+    policy: Policy | None = None
 
 
 @dataclass(frozen=True, slots=True)

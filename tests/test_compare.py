@@ -195,6 +195,15 @@ def test_the_good_run_is_the_last_one_that_got_ready() -> None:
     assert good_run(CRASH_LOOP) == CRASH_LOOP.runs[-1]
 
 
+def test_runs_that_show_no_phase_are_compared_all_the_same() -> None:
+    for length in (30.0, None):
+        silent = make_run(1, phases=(), phase=Phase.UNKNOWN, cause=None, duration_s=length)
+        for a, b in ((silent, silent), (GOOD_RUN, silent), (silent, BAD_RUN)):
+            found = [compare(side(a), side(b))]
+            for form in (compare_to_text, compare_to_json, compare_to_html):
+                assert form(found, RenderOptions())
+
+
 def test_streams_of_one_name_are_compared() -> None:
     def named(*names: str | None) -> list[Report]:
         return [replace(READY, stream=name) for name in names]

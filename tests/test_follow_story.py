@@ -240,6 +240,18 @@ def test_a_memory_that_was_saved_tells_nothing_twice() -> None:
     ]
 
 
+def test_what_is_read_again_after_a_restart_is_not_told_again() -> None:
+    teller = Teller()
+    loop = replace(crashed(3, State.CRASH_LOOPING), bytes=90_000)
+    teller.tell(loop)
+    teller.settle(loop)
+    later = Teller(Story("k", MANNER, Memory.loaded(teller.story.memory.saved())), teller.now)
+    assert later.tell(replace(crashed(1), bytes=30_000)) == []
+    assert later.story.due() is None
+    assert later.tell(loop) == []
+    assert later.tell(replace(crashed(4, State.CRASH_LOOPING), bytes=91_000)) == ["restart"]
+
+
 def test_a_memory_of_another_version_is_taken_as_far_as_it_is_known() -> None:
     assert Memory.loaded({"run": 4, "of_tomorrow": 1}).run == 4
 

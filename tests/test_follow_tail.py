@@ -308,7 +308,7 @@ def test_a_later_tail_goes_on_where_the_first_one_stood(
     stage.asleep = True
     meanwhile(stage)
     later = Tail(str(stage.path))
-    rest = later.resume(mark, 200.0) + later.poll(200.1)
+    rest = later.resume(mark) + later.poll(200.1)
     if meanwhile is delete_recreate:  # what nobody kept can't be had
         assert rest == stage.written[len(stage.got) :]
     else:

@@ -61,7 +61,15 @@ FLAPPING = tuple(
     run_of(n, 60.0 + n, *LOADED, outcome=Outcome.KILLED if n % 2 else Outcome.CRASHED)
     for n in range(1, 41)
 )
+SILENT = tuple(
+    make_run(n, phases=(), phase=Phase.UNKNOWN, cause=None, duration_s=length)
+    for n, length in ((1, 30.0), (2, None), (3, 60.0))
+)
 PICTURES = {
+    "no-phases": make_report(State.CRASH_LOOPING, SILENT),
+    "nothing-but-lines": make_report(
+        State.CRASH_LOOPING, tuple(replace(run, duration_s=None) for run in SILENT)
+    ),
     "served-for-a-day": make_report(State.CRASH_LOOPING, (SERVED, DIED)),
     "every-outcome": make_report(State.UNKNOWN, OUTCOMES),
     "no-times": make_report(

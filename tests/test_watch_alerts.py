@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from report_samples import CRASH_LOOP
-from watch_stage import wait_for
+from watch_stage import death, start, started, wait_for
 
 from loopdetect.alert.channel import Channel
 from loopdetect.alert.command import Command
@@ -288,3 +288,24 @@ def test_an_alarm_without_a_report_is_whole() -> None:
     document = message(EVENT, None).document
     assert document["report"] is None
     assert facts(document)["WATCH_SERVER"] == ""
+
+
+def test_an_alarm_that_could_not_be_sent_is_sent_by_the_next_watcher(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_bytes(start() + death(20) + start(60, pid=2) + death(80))
+    options = ("--state-dir", tmp_path / "state", "-o", tmp_path / "out", log)
+    with receiving(200, hang=True) as stuck, started("--webhook", stuck.url, *options) as process:
+        wait_for(lambda: stuck.got)
+        process.kill()
+    with receiving(200) as receiver:
+        with started("--webhook", receiver.url, *options) as process:
+            wait_for(lambda: receiver.got)
+            process.terminate()
+            assert process.wait(10) == 143
+        with started("--webhook", receiver.url, *options) as process:
+            wait_for(lambda: (tmp_path / "state" / "watch.sqlite3-wal").exists())
+            process.terminate()
+            assert process.wait(10) == 143
+    bodies = [json.loads(body) for _, body in (*stuck.got, *receiver.got)]
+    assert [body["event"] for body in bodies] == ["crash-loop", "crash-loop"]
+    assert bodies[0]["id"] == bodies[1]["id"]

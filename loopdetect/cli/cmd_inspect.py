@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from loopdetect.cli import inputs, library
+from loopdetect.cli.annotated import annotated
 from loopdetect.cli.complaint import complain
 from loopdetect.cli.exit_codes import ExitCode
 from loopdetect.cli.lazy import CodedCommand
@@ -44,6 +45,7 @@ class Inspection:
     now: float | None
     quiet: bool
     join: bool | None = None
+    notable: bool = False
 
 
 @dataclass(slots=True)
@@ -117,7 +119,7 @@ def inspect(
     target = destination(output, color)
     known, forced = library.load(profiles)
     policy = make_policy(loop_after, stable_after, stall_after)
-    findings = examine(logs, Inspection(known, forced, policy, now, quiet, join))
+    findings = examine(logs, Inspection(known, forced, policy, now, quiet, join, form == "html"))
     options = RenderOptions(target.color, target.width, int(verbose) - int(quiet), target.ascii)
     if findings.reports or findings.whole or form == "json":
         write(renderer(form)(findings.reports, options), target)
@@ -163,23 +165,34 @@ def examine(logs: Iterable[str], inspection: Inspection) -> Findings:
 
 def _examine(history: History, inspection: Inspection, findings: Findings) -> None:
     from loopdetect.core.detector import Detector
+    from loopdetect.notable import Notable
     from loopdetect.source.files import CutShort, open_source
 
+    notable = Notable(bars=True) if inspection.notable else None
     detector = Detector(
         inspection.library, policy=inspection.policy, source=history.name, profile=inspection.profile
     )
     read = 0
     for file in history.files:
         detector.next_file(file, restarted=history.restarts)
+        if notable is not None:
+            notable.next_file()
         try:
             with reading(file, inspection.quiet) as on_read:
                 for chunk in open_source(file, on_read):
                     detector.feed(chunk)
+                    if notable is not None:
+                        notable.feed(chunk)
             read += 1
         except CutShort as problem:
             findings.problem(problem)
             read += 1
         except SourceError as problem:
             findings.problem(problem)
-    if read:
-        findings.reports.extend(detector.finish(now=inspection.now))
+    if not read:
+        return
+    reports = detector.finish(now=inspection.now)
+    if notable is not None:
+        notable.finish()
+        reports = tuple(annotated(report, notable, inspection.library) for report in reports)
+    findings.reports.extend(reports)

@@ -104,21 +104,27 @@ def current_streak(runs: list[OpenRun], policy: Policy, *, polled: bool) -> Stre
 
 
 def is_loop(streak: Streak, machine: Machine, library: Library, policy: Policy) -> bool:
-    """Apply the rule: the same failure twice, a transient or mixed one three times, or a supervisor's word."""
-    if machine.gave_up is not None:
-        return True
+    """True when one of the rules for a crash loop holds."""
+    return loop_rule(streak, machine, library, policy) is not None
+
+
+def loop_rule(streak: Streak, machine: Machine, library: Library, policy: Policy) -> str | None:
+    """Return the rule that makes it a loop: a supervisor's word, the same failure often enough
+    (a transient one oftener), or enough of mixed ones; None where there is no loop.
+    """
     bad = streak.bad
+    if machine.gave_up is not None:
+        return "A supervisor says so itself."
     if bad and (machine.counter or 0) >= policy.loop_after:
-        return True
-    known: Counter[str] = Counter()
+        return f"A supervisor counted {machine.counter} restarts; {policy.loop_after} are enough."
+    marks = Counter(mark for mark in map(run_kinship, bad) if mark is not None)
     for run in bad:
-        mark = run_kinship(run)
-        if mark is not None:
-            known[mark] += 1
-            reason = library.reasons.get(run.cause.reason) if run.cause else None
-            needed = (
-                policy.loop_after_transient if reason and reason.transient else policy.loop_after
-            )
-            if known[mark] >= needed:
-                return True
-    return len(bad) >= policy.loop_after_mixed
+        count = marks[run_kinship(run) or ""]
+        reason = library.reasons.get(run.cause.reason) if run.cause else None
+        transient = reason is not None and reason.transient
+        needed = policy.loop_after_transient if transient else policy.loop_after
+        if count >= needed:
+            return f"{count} bad runs with one failure and no advance; {needed} are enough."
+    if len(bad) >= policy.loop_after_mixed:
+        return f"{len(bad)} bad runs and no advance; {policy.loop_after_mixed} are enough."
+    return None

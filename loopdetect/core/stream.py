@@ -260,7 +260,10 @@ class Stream:
         dots = leading_dots(text)
         if dots and dots < len(text):
             text = text[dots:].lstrip(" ") if text[dots] not in "." else text
-        self._segment(replace(line, enveloped=replace(line.enveloped, text=text)))
+        if text is line.enveloped.text:
+            self._segment(line)
+        else:
+            self._segment(replace(line, enveloped=replace(line.enveloped, text=text)))
         self._previous = line
 
     def _segment(self, line: Line) -> None:

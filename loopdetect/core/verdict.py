@@ -14,6 +14,7 @@ from loopdetect.core.streak import (
     Streak,
     current_streak,
     is_loop,
+    loop_rule,
     ready_after,
     run_fingerprint,
 )
@@ -113,6 +114,7 @@ def report_of(
         runs=tuple(_run(facts, run, verdict) for run in runs),
         clock=CLOCKS[frame] if frame is not None else ("uptime" if stream.uptime_clock else None),
         notes=_notes(facts, lines),
+        policy=policy,
     )
 
 
@@ -184,7 +186,17 @@ def _verdict(facts: _Facts, server: Server, last_time: float | None) -> Verdict:
         evidence=_evidence(facts, state, cause, last),
         since=since,
         since_line=since_line,
+        rule=_rule(facts, state, stalled_for),
     )
+
+
+def _rule(facts: _Facts, state: State, stalled_for: float | None) -> str | None:
+    """Return the rule that decided, where one did."""
+    if state is State.CRASH_LOOPING:
+        return loop_rule(facts.streak, facts.stream.machine, facts.library, facts.policy)
+    if state is State.STALLED and stalled_for is not None:
+        return f"Nothing has advanced for {stalled_for:.0f} s, longer than this phase may take."
+    return None
 
 
 def _earlier_cause(facts: _Facts, state: State, last: OpenRun | None) -> Cause | None:

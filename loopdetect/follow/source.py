@@ -48,7 +48,6 @@ class Followed:
     reading: Reading
     origin: Tail | Pipe
     detector: Detector
-    live: bool
     stories: dict[str | None, Story] = field(default_factory=dict)
     advances: dict[str | None, Advance] = field(default_factory=dict)
     reports: tuple[Report, ...] = ()
@@ -71,7 +70,7 @@ class Followed:
     def new(cls, name: str, reading: Reading, origin: Tail | Pipe, *, live: bool) -> Followed:
         """Return a source that was not read yet; `live` tells everything from its first line."""
         detector = _detector(name, reading)
-        return cls(name, reading, origin, detector, live, backlog=not live, dirty=True)
+        return cls(name, reading, origin, detector, backlog=not live, dirty=True)
 
     # -- bytes in
 

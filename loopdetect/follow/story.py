@@ -45,6 +45,7 @@ class Story:
         self._manner = manner or Manner()
         self.memory = memory or Memory()
         self._final = False
+        self._again = False
 
     def first(self, report: Report, now: float) -> list[Happened]:
         """Sum up what stood there before the watching began; nothing of it is told one by one."""
@@ -68,7 +69,8 @@ class Story:
         """
         memory = self.memory
         memory.begun = True
-        if report.bytes < memory.bytes:
+        self._again = report.bytes < memory.bytes
+        if self._again:
             return []  # what was told before is being read again
         memory.bytes = report.bytes
         self._final = final
@@ -84,7 +86,9 @@ class Story:
     def due(self) -> float | None:
         """Return when `told` should be called though nothing was written, in seconds since 1970."""
         memory, manner = self.memory, self._manner
-        times = []
+        times: list[float] = []
+        if self._again:
+            return None
         if memory.death_since is not None and memory.death is not None:
             times.append(self._told_at())
         if memory.pending_since is not None:

@@ -114,7 +114,7 @@ class Tail:
             if self.more:
                 return data
             data += self._leave(now)
-        if self.current is None and not self._open(now):
+        if self.current is None and not self._open():
             return data
         data += self._grow(now, budget)
         if not self.more:
@@ -149,10 +149,10 @@ class Tail:
         """Return where the reading stands, None before the first file."""
         return self.current.mark() if self.current else None
 
-    def resume(self, mark: Mark, now: float) -> bytes:
+    def resume(self, mark: Mark) -> bytes:
         """Go on at `mark`; return what was written to a file that was rotated meanwhile."""
         self._look()
-        if not self._absent and self._open(now) and self.current is not None:
+        if not self._absent and self._open() and self.current is not None:
             same = (self.current.device, self.current.inode) == (mark.device, mark.inode)
             if (same or mark.offset >= rotated.HEAD_AT_LEAST) and mark.fits(self.current.handle):
                 self.current.offset, self.current.head = mark.offset, mark.head
@@ -191,7 +191,7 @@ class Tail:
             return None
         return status
 
-    def _open(self, now: float) -> bool:
+    def _open(self) -> bool:
         try:
             handle = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except OSError as problem:
@@ -216,12 +216,12 @@ class Tail:
         size, modified = _size(current)
         data = b""
         if size < current.offset:
-            data = self._restart(now, f"truncated from {current.offset} to {size} bytes")
+            data = self._restart(f"truncated from {current.offset} to {size} bytes")
         elif current.offset and modified != current.modified:
             self.work.reads += 1
             before = _read(current.handle, len(current.tail), current.offset - len(current.tail))
             if before != current.tail:
-                data = self._restart(now, f"truncated and written anew, {size} bytes")
+                data = self._restart(f"truncated and written anew, {size} bytes")
         current.modified = modified
         while current.offset < size and len(data) < budget:
             piece = self._read_on(current)
@@ -232,7 +232,7 @@ class Tail:
         self.more = current.offset < size
         return data
 
-    def _restart(self, now: float, text: str) -> bytes:
+    def _restart(self, text: str) -> bytes:
         """Begin at the file's start; what a copy holds of the old content is read first."""
         current = self.current
         assert current is not None

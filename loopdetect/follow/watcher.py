@@ -32,6 +32,8 @@ SOON: Final = 0.25
 COVER_EVERY: Final = 4
 # Reading is left for judging after so long, however much there still is to read.
 READ_FOR: Final = 0.1
+# A source that was judged just now is not judged again at once, whatever it says.
+LEAST: Final = 0.02
 SAVE_EVERY: Final = 5.0
 # A file out of a folder or glob that is gone for so long is forgotten.
 FORGET_AFTER: Final = 600.0
@@ -192,7 +194,7 @@ class Watcher:
             return
         usable = followed.restore(saved.state, saved.memories)
         if usable and saved.mark is not None:
-            followed.take(tail.resume(saved.mark, self._monotonic()), self._clock())
+            followed.take(tail.resume(saved.mark), self._clock())
 
     def _add_pipe(self) -> None:
         pipe = Pipe(self.bell.ring)
@@ -333,9 +335,9 @@ class Watcher:
             states = ", ".join(report.verdict.state.value for report in followed.reports)
             events.append(followed.happened(now, What.END, f"the input has ended: {states}"))
         self._listener.happened(followed, events)
-        self._plan(followed)
+        self._plan(followed, least=LEAST)
 
-    def _plan(self, followed: Followed) -> None:
+    def _plan(self, followed: Followed, least: float = 0.0) -> None:
         now = self._clock()
         wait = followed.due(now)
         if followed.origin.waiting:
@@ -343,7 +345,7 @@ class Watcher:
         if wait is None:
             self._due.pop(followed.name, None)
         else:
-            self._due[followed.name] = now + max(0.0, wait)
+            self._due[followed.name] = now + max(least, wait)
 
 
 def _missing(followed: Followed) -> bool:

@@ -177,7 +177,15 @@ def _extent(lanes: Sequence[Lane]) -> float:
     return longest if longest <= TOO_LONG * needed else needed * SERVING_ROOM
 
 
+def _unknown(run: Run, length: float) -> Segment:
+    """Return what stands for a run that shows no phase."""
+    return Segment(Phase.UNKNOWN, 0.0, length, run.first_line, True, run.duration_s)
+
+
 def _by_lines(run: Run) -> Lane:
+    count = run.last_line + 1 - run.first_line
+    if not run.phases:
+        return Lane(run, (_unknown(run, count),), count, None)
     ends = [span.line for span in run.phases[1:]] + [run.last_line + 1]
     segments = tuple(
         Segment(
@@ -191,12 +199,14 @@ def _by_lines(run: Run) -> Lane:
         for span, end in zip(run.phases, ends, strict=True)
     )
     serving = next((s.start for s in segments if s.phase is Phase.SERVING), None)
-    return Lane(run, segments, run.last_line + 1 - run.first_line, serving if run.ready else None)
+    return Lane(run, segments, count, serving if run.ready else None)
 
 
 def _by_time(run: Run) -> Lane:
     starts = _starts(run)
     length = run.duration_s
+    if not run.phases and length is not None:
+        return Lane(run, (_unknown(run, length),), length, run.ready_after_s)
     segments: list[Segment] = []
     for place, span in enumerate(run.phases):
         begin = starts[place]

@@ -65,6 +65,7 @@ def _verdict(verdict: Verdict, clock: str | None) -> Json:
         "cause": _cause(verdict.cause),
         "first_cause": _cause(verdict.first_cause),
         "evidence": [_evidence(evidence) for evidence in verdict.evidence],
+        "rule": verdict.rule,
     }
 
 

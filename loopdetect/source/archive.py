@@ -6,9 +6,7 @@ after the other, as rotated logs that were appended to each other do.
 
 from __future__ import annotations
 
-import bz2
 import importlib
-import lzma
 import struct
 import zlib
 from collections.abc import Callable, Iterator
@@ -17,6 +15,7 @@ from typing import Any, Final, Protocol, cast
 from loopdetect.errors import SourceError
 
 PIECE: Final = 1 << 18
+DEFLATE_SLICE: Final = 1 << 15
 # A zstd member can grow 30 000 times and its decoder knows no limit, so it gets little at once.
 ZSTD_SLICE: Final = 1 << 10
 
@@ -50,6 +49,7 @@ class Member(Protocol):
 class _Deflate:
     def __init__(self) -> None:
         self._inner = _zlib().decompressobj(wbits=31)
+        self._rest = b""
 
     @property
     def eof(self) -> bool:
@@ -57,16 +57,22 @@ class _Deflate:
 
     @property
     def rest(self) -> bytes:
-        return bytes(self._inner.unused_data)
+        return self._rest
 
     def expand(self, data: bytes) -> Iterator[bytes]:
-        while True:
-            piece = self._inner.decompress(data, PIECE)
-            if piece:
-                yield piece
-            data = self._inner.unconsumed_tail
-            if self.eof or not (piece or data):
-                return
+        # What a call leaves over is copied: little at once copies little.
+        for start in range(0, len(data), DEFLATE_SLICE):
+            left = data[start : start + DEFLATE_SLICE]
+            while True:
+                piece = self._inner.decompress(left, PIECE)
+                if piece:
+                    yield piece
+                left = self._inner.unconsumed_tail
+                if self.eof:
+                    self._rest = bytes(self._inner.unused_data) + data[start + DEFLATE_SLICE :]
+                    return
+                if not (piece or left):
+                    break
 
 
 class _Bounded:
@@ -140,8 +146,8 @@ def _zstd() -> Member:
 
 DECODERS: Final[dict[str, Callable[[], Member]]] = {
     "gzip": _Deflate,
-    "xz": lambda: _Bounded(lzma.LZMADecompressor()),
-    "bzip2": lambda: _Bounded(bz2.BZ2Decompressor()),
+    "xz": lambda: _Bounded(importlib.import_module("lzma").LZMADecompressor()),
+    "bzip2": lambda: _Bounded(importlib.import_module("bz2").BZ2Decompressor()),
     "zstd": _zstd,
 }
 
@@ -159,13 +165,13 @@ def undecided(head: bytes) -> bool:
 def _damage() -> tuple[type[Exception], ...]:
     kinds: list[type[Exception]] = [
         zlib.error,
-        lzma.LZMAError,
         OSError,
         EOFError,
         ValueError,
         struct.error,
     ]
     for module, name in (
+        ("lzma", "LZMAError"),
         ("isal.isal_zlib", "IsalError"),
         ("zstandard", "ZstdError"),
         ("compression.zstd", "ZstdError"),

@@ -6,6 +6,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Final
 
 from loopdetect.errors import SourceError
@@ -13,6 +14,8 @@ from loopdetect.source import archive
 from loopdetect.source.content import readable
 
 CHUNK: Final = 1 << 18
+# So many chunks of unpacked text are not worth a thread.
+AT_ONCE: Final = 8
 STDIN: Final = "-"
 
 PROBLEMS: Final = {
@@ -68,7 +71,20 @@ def _plain(chunks: Iterator[bytes]) -> Iterator[bytes]:
             break
     name = archive.format_of(head)
     whole = _after(head, chunks)
-    return readable(archive.expand(name, whole) if name else whole)
+    return readable(ahead(archive.expand(name, whole)) if name else whole)
+
+
+def ahead(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield `chunks`, made by a thread while the ones before are used; short ones without."""
+    for chunk in islice(chunks, AT_ONCE):
+        yield chunk
+    first = next(chunks, None)
+    if first is None:
+        return
+    from loopdetect.source.overlap import overlapped
+
+    yield first
+    yield from overlapped(chunks)
 
 
 def _after(head: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:
