@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
+import io
+import sys
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
 from loopdetect.core.block import CHAINS, HEADER, PANIC
 from loopdetect.core.detector import Detector
 from loopdetect.core.lines import MAX_SEGMENT, segment_end
@@ -77,3 +84,19 @@ def fast_reports(library: Library, data: bytes, size: int = 1 << 18) -> tuple[Re
     for start in range(0, len(data), size):
         detector.feed(data[start : start + size])
     return detector.finish()
+
+
+@cache
+def bench(name: str) -> ModuleType:
+    """Return a module of the bench folder."""
+    folder = Path(__file__).parent.parent / "bench"
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
+    return importlib.import_module(name)
+
+
+def made_log(kind: str, server: str = "vllm", size: int = 500_000, seed: int = 5) -> bytes:
+    """Return a made-up log."""
+    out = io.BytesIO()
+    bench("logs").write(out, kind, server, size, seed)
+    return out.getvalue()

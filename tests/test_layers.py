@@ -66,7 +66,7 @@ PARTS = {
     "metrics": part("__init__ model errors render follow metrics", "prometheus_client"),
     "state": part("errors state"),
     "cli": part(
-        "__init__ model errors written profiles core source probe compare notable render cli "
+        "__init__ model errors written profiles core source probe arguments compare notable render cli "
         "finding expectation settings redact check follow live alert metrics state",
         "click rich psutil prometheus_client urllib3",
     ),

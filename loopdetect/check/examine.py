@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -13,6 +13,7 @@ from loopdetect.errors import LoopdetectError, SourceError
 from loopdetect.expectation import Expectation, expectation_path, load_expectation
 from loopdetect.finding import CheckedLog, Finding
 from loopdetect.model import Policy, Report, State
+from loopdetect.source.histories import History, joined
 
 if TYPE_CHECKING:
     from loopdetect.profiles import Library
@@ -79,7 +80,9 @@ def read_reports(
         now = expectation.now
     problem: SourceError | None = None
     detector = Detector(job.library, policy=job.policy, source=path, profile=job.profile)
-    for name in _history(path, expectation):
+    history = _history(path, expectation)
+    for name in history.files:
+        detector.next_file(name, restarted=history.restarts)
         try:
             for chunk in open_source(name):
                 detector.feed(chunk)
@@ -88,12 +91,11 @@ def read_reports(
     return detector.finish(now=now), problem
 
 
-def _history(path: str, expectation: Expectation | None) -> Iterator[str]:
+def _history(path: str, expectation: Expectation | None) -> History:
     if expectation is None or not expectation.files:
-        yield path
-        return
+        return History((path,))
     folder = Path(expectation.path).parent
-    yield from (str(folder / name) for name in expectation.files)
+    return joined([str(folder / name) for name in expectation.files])
 
 
 def _secrets(path: str, job: Job) -> tuple[Finding, ...]:

@@ -81,12 +81,11 @@ def fitted(found: Sequence[Cells], width: int | None) -> dict[str, int]:
     sizes = {
         name: max([columns(name), *(columns(row.texts[name]) for row in found)]) for name in names
     }
-    sizes["source"] = min(sizes["source"], LONGEST_SOURCE)
     if "last cause" in sizes:
         sizes["last cause"] = min(sizes["last cause"], LONGEST_CAUSE)
     if width is None:
         return sizes
-    sizes["source"] = min(sizes["source"], max(width // 3, 8))
+    sizes["source"] = min(sizes["source"], max(width // 3, 8), LONGEST_SOURCE)
     for gone in (None, *DISPENSABLE):
         sizes.pop(gone or "", None)
         others = sum(size + 2 for name, size in sizes.items() if name != "last cause")

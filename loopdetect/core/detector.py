@@ -32,7 +32,7 @@ from loopdetect.core.programs import (
 from loopdetect.core.recognise import Unknown
 from loopdetect.core.search import Aim, search_of
 from loopdetect.core.snapshots import with_snapshots
-from loopdetect.core.stream import Stream
+from loopdetect.core.stream import HEAD_LINES, Stream
 from loopdetect.core.transcode import is_json_envelope, transcode
 from loopdetect.core.transcript import Finding, Transcript, looks_like_transcript
 from loopdetect.core.verdict import report_of
@@ -187,6 +187,7 @@ class Detector:
         """True while every segment is wanted, not only the hits."""
         return (
             not self._streams
+            or self._place.line <= HEAD_LINES
             or self._part_hit
             or self._contexts.waiting
             or any(stream.collecting for stream in self._streams.values())

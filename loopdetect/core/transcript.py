@@ -157,7 +157,9 @@ def looks_like_transcript(head: bytes) -> bool:
     if sum(_DATE_LINE.match(line) is not None for line in lines) >= 3:
         return True
     filled = [line for line in lines if line.strip()]
-    if stamped and len(stamped) >= 3 and len(stamped) < len(filled):
+    # A server's own stamped lines all say something else; a loop's say the same each time.
+    says = {re.sub(r"\d+", "0", rest).strip() for _, rest in stamped}
+    if len(stamped) >= 3 and len(says) <= len(stamped) // 2 and len(stamped) < len(filled):
         blocks = "\n".join("\0" if _clock(line) else line for line in filled).split("\0")
         bodies = [b for b in blocks if b.strip()]
         if len(bodies) >= 3 and len(set(bodies)) <= len(bodies) // 2:
