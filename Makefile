@@ -52,8 +52,11 @@ docs: $(STAMP) ## draw docs/report.png anew (needs Chromium)
 		--screenshot=docs/report.png build/report.html 2>build/chromium.log || \
 		{ cat build/chromium.log >&2; exit 1; }
 
-bench: $(STAMP) ## measure start-up and lines a second
-	$(BIN)/python -m pytest -m bench -s
+data: $(STAMP) ## compile the profiles and choose what to search for; after each change of a profile
+	$(BIN)/python bench/anchors.py
+
+bench: $(STAMP) ## measure speed beside other tools (bench/README.md); ARGS="--size 100M" for less
+	$(BIN)/python bench/run.py $(ARGS)
 
 dist: $(STAMP) ## build the wheel into dist/
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps -w dist .

@@ -73,6 +73,11 @@ class Phase(StrEnum):
     SERVING = "serving"
     SHUTDOWN = "shutdown"
 
+    @property
+    def spoken(self) -> str:
+        """The phase as a sentence names it after "in"."""
+        return "an unknown phase" if self is Phase.UNKNOWN else self.value
+
 
 PHASE_RANK: Final = MappingProxyType({phase: rank for rank, phase in enumerate(Phase)})
 

@@ -72,3 +72,15 @@ def test_ctrl_c_while_it_reads_is_130_without_a_word() -> None:
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=20)
     assert (process.returncode, err) == (130, b"")
+
+
+LOOK = b"Loading safetensors checkpoint shards: 100% Completed | 64/64 [00:14<00:00,  4.57it/s]\n"
+
+
+@pytest.mark.parametrize(
+    ("option", "state"),
+    [([], "loading"), (["--as", "transcript"], "crash-looping"), (["--as", "log"], "loading")],
+)
+def test_the_user_says_that_it_is_a_transcript(option: list[str], state: str) -> None:
+    done = run("--format", "json", *option, "-", input=(LOOK + b"\n") * 3)
+    assert json.loads(done.stdout)["reports"][0]["verdict"]["state"] == state

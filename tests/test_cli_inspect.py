@@ -30,7 +30,13 @@ class StubDetector:
     made: ClassVar[list[StubDetector]] = []
 
     def __init__(
-        self, library: object, policy: Policy | None = None, *, source: str, profile: str | None
+        self,
+        library: object,
+        policy: Policy | None = None,
+        *,
+        source: str,
+        profile: str | None,
+        transcript: bool | None = None,
     ) -> None:
         self.policy, self.source, self.profile = policy, source, profile
         self.data, self.now = b"", -1.0

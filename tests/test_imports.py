@@ -33,8 +33,8 @@ ALLOWED = {
 # Parts of the standard library that cost, and what must not be there of ours.
 COSTLY = {
     ("--version",): {"tomllib", "asyncio", "bz2", "lzma", "loopdetect.core", "loopdetect.profiles"},
-    ("inspect", "--help"): {"asyncio", "bz2", "lzma", "loopdetect.core", "loopdetect.profiles"},
-    ("inspect", "-q", str(LOG)): {"asyncio", "bz2", "lzma", "loopdetect.live", "loopdetect.probe"},
+    ("inspect", "--help"): {"asyncio", "loopdetect.core", "loopdetect.profiles"},
+    ("inspect", "-q", str(LOG)): {"asyncio", "loopdetect.live", "loopdetect.probe"},
 }
 
 

@@ -46,6 +46,7 @@ class Inspection:
     quiet: bool
     join: bool | None = None
     notable: bool = False
+    transcript: bool | None = None
 
 
 @dataclass(slots=True)
@@ -96,6 +97,14 @@ class Findings:
     help="Read all LOGs as one history in the order of time, or each for itself."
     "  [default: rotated logs and 0.log 1.log … together]",
 )
+@click.option(
+    "--as",
+    "kind",
+    type=click.Choice(("log", "transcript")),
+    default=None,
+    help="What LOG is: a server's own output, or what a polling loop printed of it."
+    "  [default: recognised]",
+)
 @detail_options
 def inspect(
     logs: tuple[str, ...],
@@ -109,6 +118,7 @@ def inspect(
     stable_after: float | None,
     stall_after: float | None,
     join: bool | None,
+    kind: str | None,
     quiet: bool,
     verbose: bool,
 ) -> int:
@@ -119,7 +129,9 @@ def inspect(
     target = destination(output, color)
     known, forced = library.load(profiles)
     policy = make_policy(loop_after, stable_after, stall_after)
-    findings = examine(logs, Inspection(known, forced, policy, now, quiet, join, form == "html"))
+    transcript = None if kind is None else kind == "transcript"
+    inspection = Inspection(known, forced, policy, now, quiet, join, form == "html", transcript)
+    findings = examine(logs, inspection)
     options = RenderOptions(target.color, target.width, int(verbose) - int(quiet), target.ascii)
     if findings.reports or findings.whole or form == "json":
         write(renderer(form)(findings.reports, options), target)
@@ -170,7 +182,11 @@ def _examine(history: History, inspection: Inspection, findings: Findings) -> No
 
     notable = Notable(bars=True) if inspection.notable else None
     detector = Detector(
-        inspection.library, policy=inspection.policy, source=history.name, profile=inspection.profile
+        inspection.library,
+        policy=inspection.policy,
+        source=history.name,
+        profile=inspection.profile,
+        transcript=inspection.transcript,
     )
     read = 0
     for file in history.files:

@@ -58,8 +58,10 @@ class Detector:
         *,
         source: str = "-",
         profile: str | None = None,
+        transcript: bool | None = None,
     ) -> None:
         self._library = library
+        self._as_transcript = transcript
         self._policy = policy or Policy()
         self._source = source
         self._forced = profile
@@ -157,8 +159,9 @@ class Detector:
         self._transcode = is_json_envelope(sample)
         self._names = _service_names(sample)
         self._programs = several_programs(ANSI.sub("", sample.decode("utf-8", "replace")))
-        if looks_like_transcript(sample):
-            self._transcript = Transcript()
+        polled = self._as_transcript
+        if looks_like_transcript(sample) if polled is None else polled:
+            self._transcript = Transcript(sample)
         self._cutter.only_newlines = self._transcode or self._transcript is not None
         if self._transcript is None and is_newest_first(sample):
             self._turned = bytearray()
@@ -187,7 +190,7 @@ class Detector:
         """True while every segment is wanted, not only the hits."""
         return (
             not self._streams
-            or self._place.line <= HEAD_LINES
+            or (self._place.line <= HEAD_LINES and self._place.read < HEAD)
             or self._part_hit
             or self._contexts.waiting
             or any(stream.collecting for stream in self._streams.values())

@@ -44,6 +44,11 @@ class Place:
         """Where the region begins in its buffer."""
         return self._start
 
+    @property
+    def read(self) -> int:
+        """How many bytes of the source were gone through."""
+        return self.done + self._counted - self._start
+
     def enter(self, buffer: bytes, start: int, stop: int) -> None:
         """Begin a region, the part of a buffer from `start` to `stop`."""
         self._buffer, self._start, self._stop, self._counted = buffer, start, stop, start
@@ -72,6 +77,7 @@ class Place:
             self._kept -= last - first
         self.done += self._stop - self._start
         self._buffer = b""
+        self._counted = self._start
 
     def _slim(self) -> tuple[bytes, int, int]:
         if len(self._buffer) <= HOLDABLE:

@@ -40,12 +40,12 @@ def summarise(
             f"{name} became ready{after}{before}." if last.marked else f"{name} is serving{before}."
         )
     if state is State.STALLED:
-        return f"{name} stands still in {phase}: nothing has advanced for {duration(stalled_for or 0)}{before}."
+        return f"{name} stands still in {phase.spoken}: nothing has advanced for {duration(stalled_for or 0)}{before}."
     if state is State.LOADING:
         tail = ""
         if before and runs[-2].cause is not None:
             tail = f" The last one failed: {runs[-2].cause.text}"
-        return f"{name} is loading, so far in {phase}{before}.{tail}"
+        return f"{name} is loading, so far in {phase.spoken}{before}.{tail}"
     if state is State.STOPPED:
         return f"{name} was stopped on request{_life(last, phase)}{before}."
     if state is State.CRASHED:
@@ -58,13 +58,13 @@ def summarise(
 def _life(last: OpenRun, phase: Phase) -> str:
     """Say how far a run had come that was stopped."""
     if not last.ready:
-        return f" in {phase}, before it was ready"
+        return f" in {phase.spoken}, before it was ready"
     took = ready_after(last)
     return f"; it had become ready after {duration(took)}" if took is not None else ""
 
 
 def _crash(name: str, last: OpenRun, why: str, phase: Phase) -> str:
-    where = "while serving" if last.ready else f"in {phase}"
+    where = "while serving" if last.ready else f"in {phase.spoken}"
     if last.outcome is Outcome.KILLED:
         return f"{name} was killed from outside {where}{why or '; the log does not say by whom'}."
     if not why:
@@ -79,7 +79,7 @@ def _loop(
     times = f"{starts} times"
     if machine.counter is not None and machine.counter >= starts:
         times = f"{starts} times in this log ({machine.counter} restarts by the supervisor's count)"
-    phases = Counter(str(r.phase) for r in streak.bad)
+    phases = Counter(r.phase.spoken for r in streak.bad)
     bad = len(streak.bad)
     where = ""
     if phases:

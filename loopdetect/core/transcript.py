@@ -52,19 +52,31 @@ _HEALTH: Final = re.compile(
     r"(?:(?:[Hh]ealth|HEALTH|status|http(?:_code)?|HTTP(?:/[\d.]+)?|code|curl)(?:[-_ ]?(?:check|code|status))?[ =:]+)(?P<code>\d{3})\b[,;|]? ?"
     r"|^(?P<bare>000|200|204|404|429|500|502|503|504)(?= |$) ?"
 )
-_HEALTH_AT_END: Final = re.compile(r"[^{}\[\]]{0,160}(?:\.\.\.|…|[-=]>|[:=]) ?(?P<code>000|[2-5]\d\d)\s*$")
+_HEALTH_AT_END: Final = re.compile(
+    r"[^{}\[\]]{0,160}(?:\.\.\.|…|[-=]>|[:=]) ?(?P<code>000|[2-5]\d\d)\s*$"
+)
 # What a health check answers, or curl says in its place, where only that is shown.
 _BODIES: Final = (
     (re.compile(r'\{ ?"status": ?"(?:ok|healthy|ready|UP)"', re.IGNORECASE), 200),
-    (re.compile(r'"Loading model"|"status": ?"(?:loading|starting|initializing|unhealthy)|"code": ?503', re.IGNORECASE), 503),
+    (
+        re.compile(
+            r'"Loading model"|"status": ?"(?:loading|starting|initializing|unhealthy)|"code": ?503',
+            re.IGNORECASE,
+        ),
+        503,
+    ),
     (re.compile(r"curl: \(7\)|[Cc]onnection refused|Couldn't connect|Failed to connect to"), 0),
 )
 _SIZE: Final = re.compile(
     r"\b(?:size|bytes|offset|inode|mtime)[ =:]+(?P<value>[\d.:TZ+-]+)[,;|]? ?"
 )
-_RESTARTS: Final = re.compile(r"\brestarts?(?:[-_ ]?count)?[ =:]+(?P<count>\d{1,6})\b[,;|]? ?", re.IGNORECASE)
+_RESTARTS: Final = re.compile(
+    r"\brestarts?(?:[-_ ]?count)?[ =:]+(?P<count>\d{1,6})\b[,;|]? ?", re.IGNORECASE
+)
 _PID: Final = re.compile(r"pid[ =:]+(?P<pid>\d{1,8})[,;|]? ?")
-_WORD: Final = re.compile(r"(?:status|health|state)[ =:]+(?P<word>[a-z-]+)\b[,;|]? ?", re.IGNORECASE)
+_WORD: Final = re.compile(
+    r"(?:status|health|state)[ =:]+(?P<word>[a-z-]+)\b[,;|]? ?", re.IGNORECASE
+)
 _LISTED: Final = re.compile(
     r"\s*(?:[-rwx.+]{10,11} .*? )?(?P<value>\d{2,15}) +(?:\S+ +){0,3}?\S+\.(?:log|out|txt|err)\s*$"
 )
@@ -77,6 +89,9 @@ _GAVE_UP: Final = re.compile(
 )
 
 
+# A rule that a loop draws between two looks: `-----`, `=== tail of server.log ===`, `### check`.
+_RULE: Final = re.compile(r"([-=#*~_])\1{2,}(?: ?[^\n]{0,60}? ?\1{2,})?\s*$")
+_BLANK: Final = re.compile(r"\s*$")
 _DATE_LINE: Final = re.compile(
     r"(?:[A-Z][a-z]{2} )[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d(?: [AP]M)?(?: [A-Z]{2,5})? \d{4}\s*$"
 )
@@ -161,22 +176,45 @@ def looks_like_transcript(head: bytes) -> bool:
     says = {re.sub(r"\d+", "0", rest).strip() for _, rest in stamped}
     if len(stamped) >= 3 and len(says) <= len(stamped) // 2 and len(stamped) < len(filled):
         blocks = "\n".join("\0" if _clock(line) else line for line in filled).split("\0")
-        bodies = [b for b in blocks if b.strip()]
+        bodies = [b.strip() for b in blocks if b.strip()]
         if len(bodies) >= 3 and len(set(bodies)) <= len(bodies) // 2:
             return True
+    if _ruled(filled):
+        return True
     # No stamps at all: bare bars that repeat, closed by the loop's own word.
     closing = any(_READY.match(line) or _GAVE_UP.match(line) for line in filled[-2:])
     bars = [line for line in filled if find_bar(line)]
     return closing and len(filled) <= 400 and len(bars) >= 2 and len(bars) >= len(filled) - 2
 
 
+def _ruled(filled: list[str]) -> bool:
+    """True when one and the same rule stands between looks that mostly show the same last bar.
+
+    Without a bar it may be the rule that a shell loop draws before each start.
+    """
+    rules = [line.strip() for line in filled if _RULE.match(line)]
+    if len(rules) < REPEATS - 1 or len(set(rules)) > 1:
+        return False
+    marked = "\n".join("\0" if _RULE.match(line) else line for line in filled)
+    bodies = [body.strip() for body in marked.split("\0") if body.strip()]
+    return (
+        len(bodies) >= REPEATS
+        and len(set(bodies)) <= len(bodies) // 2
+        and all(find_bar(body.rpartition("\n")[2]) for body in bodies)
+    )
+
+
 class Transcript:
     """The snapshots of one transcript, in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, sample: bytes = b"") -> None:
         self.snapshots: list[Snapshot] = []
         self._line = 1
         self._clocked: bool | None = None
+        lines = [ANSI.sub("", raw.decode("utf-8", "replace")) for raw in sample.split(b"\n")]
+        stamped = any(_stamp(line) or _clock(line) for line in lines)
+        ruled = any(_RULE.match(line) for line in lines)
+        self._between = None if stamped else _RULE if ruled else _BLANK
 
     def feed(self, region: bytes) -> None:
         """Add whole physical lines."""
@@ -185,7 +223,7 @@ class Transcript:
             self._line += 1
 
     def _take(self, text: str) -> None:
-        stamped = _stamp(text)
+        stamped = (None, "") if self._between and self._between.match(text) else _stamp(text)
         if stamped is None and self._clocked is not False:
             stamped = _clock(text) if self._is_clocked(text) else None
         elif stamped is not None and self._clocked is None:
@@ -235,7 +273,9 @@ class Transcript:
             elif word:
                 snapshot.ready = snapshot.ready or word["word"].lower() in ("healthy", "ready")
             text = text[found.end() :]
-        ending = _HEALTH_AT_END.match(text) if snapshot.health is None and not snapshot.lines else None
+        ending = (
+            _HEALTH_AT_END.match(text) if snapshot.health is None and not snapshot.lines else None
+        )
         if ending:
             snapshot.health = int(ending["code"])
             return ""

@@ -63,7 +63,7 @@ class Advance:
             return report
         name = report.server.title if report.server.name else "the server"
         summary = (
-            f"{name} stands still in {verdict.phase.value}: nothing has advanced for "
+            f"{name} stands still in {verdict.phase.spoken}: nothing has advanced for "
             f"{spoken(still)} while it was watched."
         )
         return replace(

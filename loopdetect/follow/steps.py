@@ -48,7 +48,7 @@ def _phases(run: Run, memory: Memory) -> Iterator[Step]:
         spent = ""
         before = run.phases[place - 1] if place else None
         if before is not None and before.duration_s is not None:
-            spent = f" after {spoken(before.duration_s)} in {before.phase.value}"
+            spent = f" after {spoken(before.duration_s)} in {before.phase.spoken}"
         yield Step(span.line, What.PHASE, f"{name}{spent}", span.phase)
 
 
@@ -100,7 +100,7 @@ def dropped_runs(report: Report) -> int:
 
 def death_text(report: Report, run: Run) -> str:
     """Return where, how and why a run died."""
-    where = "while serving" if run.ready else f"in {run.phase.value}"
+    where = "while serving" if run.ready else f"in {run.phase.spoken}"
     how = "was killed from outside" if run.outcome is Outcome.KILLED else "died"
     lasted = f" after {spoken(run.duration_s)}" if run.duration_s is not None else ""
     status = ""

@@ -158,7 +158,7 @@ class Story:
             return
         if run.outcome is Outcome.STOPPED:
             memory.failed = 0
-            text = f"{server_title(report)} was stopped in {run.phase.value}"
+            text = f"{server_title(report)} was stopped in {run.phase.spoken}"
             yield self._event(report, now, What.STOPPED, text, run, run.last_line)
             return
         memory.failed += 1

@@ -169,7 +169,7 @@ def _died(decision: Decision, log: LogWatch) -> str:
     told_by_log = run is not None and run.outcome in BAD
     parts = [word]
     if run is not None and run.phase is not Phase.UNKNOWN and decision.seen.log.log is not Log.OVER:
-        parts.append("while serving" if run.phase is Phase.SERVING else f"in {run.phase.value}")
+        parts.append("while serving" if run.phase is Phase.SERVING else f"in {run.phase.spoken}")
     if decision.served_s is not None:
         parts.append(f"{spoken(decision.served_s)} after it was ready,")
     elif run is not None and told_by_log and run.duration_s is not None:
@@ -196,7 +196,7 @@ def _stalled(decision: Decision, log: LogWatch) -> str:
     if view.log is Log.READY:
         what = "ready by its log, but not reachable"
     elif view.run is not None:
-        what = f"in {view.run.phase.value}{_bar(view.run)}"
+        what = f"in {view.run.phase.spoken}{_bar(view.run)}"
     else:
         what = "the log tells nothing more"
     return (
@@ -228,7 +228,7 @@ def _limit(decision: Decision, log: LogWatch) -> str:
     elif view.run is not None and view.log is Log.READY:
         rest = decision.fused.why
     elif view.run is not None:
-        rest = f"still {view.log.value} in {view.run.phase.value}{_bar(view.run)}"
+        rest = f"still {view.log.value} in {view.run.phase.spoken}{_bar(view.run)}"
     else:
         rest = f"still {view.log.value}"
     return f"time limit of {spoken(decision.waited_s)}: {rest}{_attempt(decision)}"
@@ -237,7 +237,7 @@ def _limit(decision: Decision, log: LogWatch) -> str:
 def _undecided(decision: Decision, log: LogWatch) -> str:
     view = decision.seen.log
     if view.run is not None and view.log not in _NOTHING:
-        rest = f"it was {view.log.value} in {view.run.phase.value}{_bar(view.run)}"
+        rest = f"it was {view.log.value} in {view.run.phase.spoken}{_bar(view.run)}"
     else:
         rest = "nothing in it tells what the server was doing"
     return f"undecided: the input ended after {spoken(decision.waited_s)}; {rest}"

@@ -94,7 +94,7 @@ def loop_sentence(report: Report) -> str | None:
     parts = [f"Started {counted(total, 'time')}, {counted(verdict.crashes, 'crash')}"]
     phases = Counter(run.phase for run in bad)
     if len(phases) == 1:
-        where = f"died {'each time ' if len(bad) > 1 else ''}in {next(iter(phases)).value}"
+        where = f"died {'each time ' if len(bad) > 1 else ''}in {next(iter(phases)).spoken}"
     else:
         common = phases.most_common(3)
         where = "died in " + ", ".join(f"{p.value} ({counted(n, 'time')})" for p, n in common)
@@ -139,7 +139,7 @@ def fold(runs: Sequence[Run], everything: bool = False) -> Fold:
 
 def folded(hidden: Sequence[Run]) -> str:
     """Return one line for runs that are not shown."""
-    ends = Counter(f"{run.outcome.value} in {run.phase.value}{_because(run)}" for run in hidden)
+    ends = Counter(f"{run.outcome.value} in {run.phase.spoken}{_because(run)}" for run in hidden)
     if len(ends) == 1:
         return f"… {counted(len(hidden), 'more run')}, all the same: {next(iter(ends))}"
     said = ", ".join(f"{count} × {end}" for end, count in ends.most_common(3))

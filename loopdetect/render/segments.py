@@ -266,5 +266,5 @@ def _time_steps(extent: float) -> list[float]:
 
 def ended_words(run: Run) -> str:
     """Return how the run ended and where, in a few words."""
-    where = "" if run.outcome in (Outcome.READY, Outcome.STOPPED) else f" in {run.phase.value}"
+    where = "" if run.outcome in (Outcome.READY, Outcome.STOPPED) else f" in {run.phase.spoken}"
     return f"{figures.ended(run)}{where}"
