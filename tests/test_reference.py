@@ -75,7 +75,7 @@ def test_a_restart_while_serving_is_seen_by_its_later_phases() -> None:
         line + b"\n"
         for line in log[: log.index(b"Loading weights took")].split(b"\n")[:-1]
         if banner not in line and b"non-default args" not in line
-    )
+    ).replace(b"01-01 00:", b"01-01 05:")
     data = served + again
     slow = slow_reports(LIBRARY, data)
     assert slow[0].verdict.restarts == 1

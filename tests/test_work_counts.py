@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from slow_reading import bench, made_log
 
@@ -17,7 +15,7 @@ MEGABYTE = 1_000_000
 
 
 @pytest.fixture
-def tried(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The rules whose literal and pattern were tried on a line."""
     ids: list[str] = []
     match = CompiledRule.match
@@ -27,7 +25,7 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
         return match(self, text, level)
 
     monkeypatch.setattr(CompiledRule, "match", counted)
-    yield ids
+    return ids
 
 
 def read(data: bytes, size: int = 1 << 18) -> Detector:

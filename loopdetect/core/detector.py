@@ -22,6 +22,7 @@ from loopdetect.core.line import Line
 from loopdetect.core.lines import CUT_MARK, MAX_SEGMENT, Cutter
 from loopdetect.core.newest_first import MAX_TURNED, is_newest_first, renumbered, turned
 from loopdetect.core.place import LOOKBACK
+from loopdetect.core.polling import looks_like_transcript
 from loopdetect.core.programs import (
     TAILED,
     block_program,
@@ -34,7 +35,7 @@ from loopdetect.core.search import Aim, search_of
 from loopdetect.core.snapshots import with_snapshots
 from loopdetect.core.stream import HEAD_LINES, Stream
 from loopdetect.core.transcode import is_json_envelope, transcode
-from loopdetect.core.transcript import Finding, Transcript, looks_like_transcript
+from loopdetect.core.transcript import Finding, Transcript
 from loopdetect.core.verdict import report_of
 from loopdetect.core.walk import Walk
 from loopdetect.model import Policy, Report, SourceFile

@@ -25,7 +25,7 @@ LONGEST_WINDOW: Final = 8
 FALSE_ALARMS: Final = 2000
 NOISE_KEPT: Final = 64
 NOISE_WIDTH: Final = 4000
-REBUILDS: Final = 4
+REBUILDS: Final = 1
 PLANS: Final = Path(__file__).with_name("anchors.json")
 
 Groups = Sequence[Sequence[bytes]]

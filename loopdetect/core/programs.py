@@ -27,7 +27,7 @@ _LITERALS: Final = (
     " (rc=",
 )
 TAILED: Final = "==> "
-_TAILED: Final = re.compile(r"==> (?P<file>.{1,400}) <==$")
+_TAILED: Final = re.compile(r"==> (?!(?:\d{4}-\d\d-\d\d[ T])?\d\d:\d\d:\d\d <)(?P<file>.{1,400}) <==$")
 _BLOCK: Final = re.compile(
     r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} [A-Z]{4} (?:'(?P<block>[^']{1,80})' std(?:out|err) output:)?"
 )

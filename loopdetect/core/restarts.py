@@ -82,6 +82,8 @@ def between_looks(
         phase is not None
         and PHASE_RANK[Phase.UNKNOWN] < PHASE_RANK[phase] <= PHASE_RANK[Phase.DIST_INIT]
         and PHASE_RANK[run.phase] >= PHASE_RANK[Phase.LOAD_WEIGHTS]
+        # Some servers bind first and look for devices afterwards.
+        and any(_later(seen) and seen is not Phase.BIND for seen in run.spans)
     )
     again = (
         run.dead_line is not None
@@ -94,6 +96,10 @@ def between_looks(
         event.uptime is not None and run.last_uptime is not None and event.uptime < run.last_uptime
     )
     return new_pid or fell or again or clock_fell
+
+
+def _later(phase: Phase) -> bool:
+    return PHASE_RANK[phase] >= PHASE_RANK[Phase.LOAD_WEIGHTS]
 
 
 def speaks_after_exit(run: OpenRun, event: Event) -> bool:

@@ -26,7 +26,7 @@ KEPT: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Aim:
+class Aim(Shared):
     """What the search is for: the profiles in play, and what of them could tell something new."""
 
     profiles: frozenset[str]

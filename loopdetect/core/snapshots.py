@@ -52,4 +52,5 @@ def with_snapshots(report: Report, finding: Finding) -> Report:
         )
     if verdict.ready_seen is None:
         verdict = replace(verdict, ready_seen=finding.answered)
-    return replace(report, kind="transcript", verdict=verdict, notes=notes)
+    clock = finding.clock if report.clock is not None else None
+    return replace(report, kind="transcript", verdict=verdict, notes=notes, clock=clock)

@@ -34,6 +34,10 @@ class Frame(IntEnum):
     FULL = 2
 
 
+# What a report calls the clock that its times are on.
+CLOCKS: Final = {Frame.FULL: "wall", Frame.YEARLESS: "wall-no-year", Frame.DAY_TIME: "time-of-day"}
+
+
 @dataclass(frozen=True, slots=True)
 class Stamp:
     """A time as printed: seconds within its frame."""

@@ -19,7 +19,7 @@ from loopdetect.core.streak import (
     run_fingerprint,
 )
 from loopdetect.core.summary import summarise
-from loopdetect.core.timestamp import Frame
+from loopdetect.core.timestamp import CLOCKS
 from loopdetect.model import (
     Cause,
     Certainty,
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from loopdetect.core.stream import Stream
 
 MAX_EVIDENCE: Final = 24
-CLOCKS: Final = {Frame.FULL: "wall", Frame.YEARLESS: "wall-no-year", Frame.DAY_TIME: "time-of-day"}
 _STATE_OF: Final = {
     Outcome.READY: State.READY,
     Outcome.LOADING: State.LOADING,

@@ -83,22 +83,35 @@ class Wait:
 
     def run(self) -> Decision:
         """Return when the answer is known; raises SourceError."""
-        judge = Judge(self.terms, self.called)
-        while self._read():
+        self.begin()
+        return self.go_on(Judge(self.terms, self.called))
+
+    def begin(self) -> None:
+        """Read what the log holds already, which is history; raises SourceError."""
+        while self.read():
             pass
         self.log.mark(self.clock.called_at() if self.history else None)
+
+    def go_on(self, judge: Judge) -> Decision:
+        """Return when the judge knows the answer; raises SourceError."""
         while True:
             began = self.clock.now()
-            seen = self._look()
-            now = self.clock.now()
-            fused, decision = judge.decide(seen, now, over=self._ended)
+            decision = self.step(judge)
             if decision is not None:
                 return decision
-            self.display.show(status_of(seen, fused, now, self.called))
             # A look at a long history costs more than one at a short one: most of the time is idle.
             self.clock.sleep(max(STEP_S, 3 * (self.clock.now() - began)))
 
-    def _read(self) -> bool:
+    def step(self, judge: Judge) -> Decision | None:
+        """Look once, judge and show; raises SourceError."""
+        seen = self._look()
+        now = self.clock.now()
+        fused, decision = judge.decide(seen, now, over=self._ended)
+        if decision is None:
+            self.display.show(status_of(seen, fused, now, self.called))
+        return decision
+
+    def read(self) -> bool:
         """Read what there is; True when there is more and the time allows to go on."""
         for _ in range(MAX_CHUNKS):
             look = self.tail.look()
@@ -112,7 +125,7 @@ class Wait:
         # Probes first: whatever a process wrote before it was seen gone is in the log that follows.
         health = self.health() if self.health else (0, None)
         process = self.process() if self.process else (0, None)
-        self._read()
+        self.read()
         now = self.clock.now()
         gone = process[1] is not None and process[1].process in (Process.GONE, Process.STOPPED)
         view = self.log.view(now, gone=gone)

@@ -59,6 +59,34 @@ class Tail(Protocol):
         """Let go of it."""
 
 
+class Reading:
+    """How far one file was read, and the last bytes of it, by which it is known again."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self.rewind()
+
+    def rewind(self) -> None:
+        """Begin at the file's beginning."""
+        self.offset, self.last, self._head, self._fresh = 0, b"", b"", True
+
+    def skip_to(self, offset: int, last: bytes) -> None:
+        """Begin at `offset`, behind the bytes `last`."""
+        self.offset, self.last, self._fresh = offset, last, False
+
+    def take(self, data: bytes) -> bytes:
+        """Go on behind `data` and return what of it is log text; raises SourceError."""
+        self.offset += len(data)
+        self.last = (self.last + data[-MEMORY:])[-MEMORY:]
+        if self._fresh and data:
+            # A writer that goes on behind a truncation leaves a hole of NUL bytes before its text.
+            data = data.lstrip(b"\0")
+            self._head += data[:SAMPLE_AT_LEAST]
+            self._fresh = len(self._head) < SAMPLE_AT_LEAST
+            refuse(self._name, self._head)
+        return data
+
+
 class FileTail:
     """Follows a path, whatever file stands there."""
 
@@ -66,10 +94,7 @@ class FileTail:
         self.name = name
         self._handle: int | None = None
         self._inode: tuple[int, int] | None = None
-        self._offset = 0
-        self._last = b""
-        self._head = b""
-        self._fresh = True
+        self._reading = Reading(name)
         self._gone = False
         self._skip = skip_present
 
@@ -78,12 +103,12 @@ class FileTail:
         if self._handle is None:
             return self._first()
         here = os.fstat(self._handle)
-        if here.st_size < self._offset or not self._same():
-            self._rewind()
+        if here.st_size < self._reading.offset or not self._same():
+            self._reading.rewind()
             return Look(turn=Turn.TRUNCATED, more=True, modified=here.st_mtime)
         data = self._read()
         if data:
-            more = self._offset < here.st_size
+            more = self._reading.offset < here.st_size
             return Look(data, more=more, exists=not self._gone, modified=here.st_mtime)
         return self._another() or Look(exists=not self._gone, modified=here.st_mtime)
 
@@ -100,8 +125,8 @@ class FileTail:
         assert self._handle is not None
         here = os.fstat(self._handle)
         if self._skip:
-            self._offset, self._fresh = here.st_size, False
-            self._last = os.pread(self._handle, MEMORY, max(0, here.st_size - MEMORY))
+            last = os.pread(self._handle, MEMORY, max(0, here.st_size - MEMORY))
+            self._reading.skip_to(here.st_size, last)
             self._skip = False
         return Look(turn=Turn.APPEARED, more=True, modified=here.st_mtime)
 
@@ -139,33 +164,23 @@ class FileTail:
             what = "a folder" if stat.S_ISDIR(here.st_mode) else "not a file"
             raise SourceError(f"{self.name}: this is {what}", "give the log file, or - for a pipe")
         self._handle, self._inode = handle, (here.st_dev, here.st_ino)
-        self._rewind()
+        self._reading.rewind()
         return True
-
-    def _rewind(self) -> None:
-        self._offset, self._last, self._head, self._fresh = 0, b"", b"", True
 
     def _same(self) -> bool:
         """True while the last bytes that were read still stand where they were."""
-        if not self._last or self._handle is None:
+        last = self._reading.last
+        if not last or self._handle is None:
             return True
-        return os.pread(self._handle, len(self._last), self._offset - len(self._last)) == self._last
+        return os.pread(self._handle, len(last), self._reading.offset - len(last)) == last
 
     def _read(self) -> bytes:
         assert self._handle is not None
         try:
-            data = os.pread(self._handle, CHUNK, self._offset)
+            data = os.pread(self._handle, CHUNK, self._reading.offset)
         except OSError as problem:
             raise SourceError(f"{self.name}: {problem.strerror}", "check the disk") from problem
-        self._offset += len(data)
-        self._last = (self._last + data[-MEMORY:])[-MEMORY:]
-        if self._fresh and data:
-            # A writer that goes on behind a truncation leaves a hole of NUL bytes before its text.
-            data = data.lstrip(b"\0")
-            self._head += data[:SAMPLE_AT_LEAST]
-            self._fresh = len(self._head) < SAMPLE_AT_LEAST
-            refuse(self.name, self._head)
-        return data
+        return self._reading.take(data)
 
 
 class PipeTail:

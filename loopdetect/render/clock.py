@@ -23,11 +23,19 @@ def _moment(seconds: float | None) -> datetime | None:
         return None
 
 
+def _since_start(moment: datetime) -> str:
+    """A clock that counts from the start has no date; its hours go on past 23."""
+    seconds = int(moment.timestamp())
+    return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+
+
 def iso(seconds: float | None, clock: str | None = None) -> str | None:
     """Return `YYYY-MM-DDTHH:MM:SS[.fff]`; no zone, and no year or date that the log lacks."""
     moment = _moment(seconds)
     if moment is None:
         return None
+    if clock == "uptime":
+        return f"T{_since_start(moment)}"
     fraction = f".{moment.microsecond // 1000:03d}" if moment.microsecond >= 1000 else ""
     return moment.strftime(_ISO.get(clock or "", "%Y-%m-%dT%H:%M:%S")) + fraction
 
@@ -35,6 +43,8 @@ def iso(seconds: float | None, clock: str | None = None) -> str | None:
 def readable(seconds: float | None, clock: str | None = None) -> str | None:
     """Return `YYYY-MM-DD HH:MM:SS`, without a year or date that the log lacks."""
     moment = _moment(seconds)
+    if clock == "uptime" and moment is not None:
+        return f"+{_since_start(moment)}"
     form = _READABLE.get(clock or "", "%Y-%m-%d %H:%M:%S")
     return moment.strftime(form) if moment else None
 

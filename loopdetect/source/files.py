@@ -76,8 +76,7 @@ def _plain(chunks: Iterator[bytes]) -> Iterator[bytes]:
 
 def ahead(chunks: Iterator[bytes]) -> Iterator[bytes]:
     """Yield `chunks`, made by a thread while the ones before are used; short ones without."""
-    for chunk in islice(chunks, AT_ONCE):
-        yield chunk
+    yield from islice(chunks, AT_ONCE)
     first = next(chunks, None)
     if first is None:
         return
