@@ -119,12 +119,15 @@ class Noise:
 
     def hits(self, window: bytes) -> int:
         """Return how often `window` comes, at most."""
-        return min(self.counts[window[i : i + 4]] for i in range(len(window) - 3))
+        pieces = [window[i : i + 4] for i in range(max(1, len(window) - 3))]
+        return min(self.counts[piece] for piece in pieces)
 
     def starts(self, bucket: Sequence[bytes]) -> int:
         """Return how often the search looks closer at a place because of the texts in a bucket."""
         left = -1
-        for place in range(4):
+        for place in range(min(map(len, bucket))):
+            if place == 4:
+                break
             for half in range(2):
                 known = self.halves[place][half]
                 some = 0
@@ -138,7 +141,7 @@ def best(literals: Sequence[bytes], noise: Noise) -> list[bytes]:
     """Return the set of anchors that costs least: passes over the text, and false alarms."""
     holders: dict[bytes, frozenset[bytes]] = {}
     for literal in literals:
-        for size in range(4, LONGEST + 1):
+        for size in range(min(4, len(literal)), LONGEST + 1):
             for i in range(len(literal) - size + 1):
                 window = literal[i : i + size]
                 holders[window] = holders.get(window, frozenset()) | {literal}

@@ -32,6 +32,9 @@ _BOX: Final = "╭│╰╮╯┌└├"
 _MAIN: Final = re.compile(
     r' +File "(?:<frozen runpy>", line \d+, in _run|(?!<string>)[^"]*", line \d+, in <module>)'
 )
+_OPENS: Final = re.compile(
+    re.escape(HEADER) + r""":?(?:["'}\], ]*$| *\\[nr]| *#012|\s+File "| ?[-─│╮|])"""
+)
 _PANIC: Final = re.compile(
     r"thread '[^']*'(?: \(\d+\))? panicked at (?P<where>[^'\"\n]*:\d+:\d+):$"
 )
@@ -189,6 +192,11 @@ _TAKE: Final = {
     _At.BETWEEN: Block._between,
     _At.PANIC: Block._panic,
 }
+
+
+def opens_traceback(text: str) -> bool:
+    """True when the header of a traceback ends the line, as it does where no user quotes one."""
+    return HEADER in text and bool(_OPENS.search(text))
 
 
 def opens_panic(text: str) -> bool:

@@ -146,6 +146,8 @@ class FusionRule:
 _C, _L, _S = Certainty.CERTAIN, Certainty.LIKELY, Certainty.SUSPECTED
 _UP: Final = frozenset({Health.UP})
 _GONE: Final = frozenset({Process.GONE})
+# A server may exit as if nothing was wrong after its engine died.
+_ENDED: Final = frozenset({Process.GONE, Process.STOPPED})
 _UNHEARD: Final = frozenset({Health.UNASKED})
 _UNTOLD: Final = frozenset({Log.MISSING, Log.SILENT, Log.OVER})
 _COMING: Final = frozenset({Log.LOADING, Log.FAILING, Log.STALLED})
@@ -169,7 +171,7 @@ RULES: Final[tuple[FusionRule, ...]] = (
     FusionRule(
         "gone-crashed", State.CRASHED, _C, (_LOG, _PROCESS),
         "the log tells of its death and the process is gone",
-        log=frozenset({Log.CRASHED, Log.FAILING}), process=_GONE,
+        log=frozenset({Log.CRASHED, Log.FAILING}), process=_ENDED,
     ),
     FusionRule(
         "gone-but-answered", State.CRASHED, _L, (_PROCESS,),
@@ -182,7 +184,7 @@ RULES: Final[tuple[FusionRule, ...]] = (
         process=_GONE,
     ),
     FusionRule(
-        "unit-stopped", State.STOPPED, _C, (_PROCESS,), "the unit was stopped",
+        "unit-stopped", State.STOPPED, _C, (_PROCESS,), "it was stopped, or ended by itself; the log tells of no failure",
         process=frozenset({Process.STOPPED}),
     ),
     FusionRule(

@@ -100,6 +100,7 @@ _DATE_LINE: Final = re.compile(
 UPTIME: Final = re.compile(
     r"\bUp (?P<value>Less than a second|About an? (?:minute|hour)|\d+ (?:second|minute|hour|day)s?)\b"
 )
+RESTARTING: Final = "  Restarting ("
 _UNITS: Final = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
 _TIME_KEYS: Final = ("t", "elapsed", "elapsed_s", "seconds", "after", "waited")
 _CODE_KEYS: Final = ("http", "http_code", "code", "status", "health")

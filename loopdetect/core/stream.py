@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from loopdetect.core.block import FRAME, HEADER, PANIC, Block, opens_panic
+from loopdetect.core.block import FRAME, HEADER, PANIC, Block, opens_panic, opens_traceback
 from loopdetect.core.context import NEAR, Contexts
 from loopdetect.core.envelope import Enveloped
 from loopdetect.core.event import Event
@@ -282,7 +282,7 @@ class Stream:
             return
         if not line.hit:
             return
-        if HEADER in message.text or (PANIC in message.text and opens_panic(message.text)):
+        if opens_traceback(message.text) or (PANIC in message.text and opens_panic(message.text)):
             self._open_block(line, message, time)
             return
         found = find_bar(message.text)

@@ -26,6 +26,7 @@ from loopdetect.core.polling import (
     PID,
     READY,
     REPEATS,
+    RESTARTING,
     RESTARTS,
     RULE,
     SIZE,
@@ -297,6 +298,8 @@ def _restarted(before: Snapshot, now: Snapshot) -> str | None:
         return f"the supervisor's count rose to {now.restarts}"
     if before.uptime is not None and now.uptime is not None and now.uptime < before.uptime:
         return "the container is up for a shorter time than before"
+    if now.uptime is not None and any(RESTARTING in text for text in before.texts):
+        return "the container is up again"
     return None
 
 

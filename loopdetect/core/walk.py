@@ -80,6 +80,12 @@ class Walk:
         return buffer[at : min(stop, at + MAX_SEGMENT)].rstrip(b"\r\n")
 
 
+def is_quote(buffer: bytes, start: int, end: int, quotes: tuple[bytes, ...]) -> bool:
+    """Does a segment hold the words of users, by what stands at its head?"""
+    last = min(end, start + QUOTE_WITHIN)
+    return any([buffer.find(quote, start, last) >= 0 for quote in quotes])
+
+
 class _Ahead:
     """Searches a region a piece at a time; the pieces grow while there is little to find."""
 
@@ -93,6 +99,11 @@ class _Ahead:
         self._found: list[int] = []
         self._index = 0
         self.width = width
+
+    @property
+    def idle(self) -> bool:
+        """True when there is nothing to find any more."""
+        return self._looked >= self._stop and not self._found
 
     def next(self, pos: int) -> int:
         """Return the next offset from `pos` on at which something was found, or the end."""
@@ -144,13 +155,18 @@ class _Region:
     def next_segment(self, pos: int) -> tuple[int, int]:
         """Return where the next segment that holds what is searched for begins and ends."""
         buffer, stop, returns = self.buffer, self.stop, self.returns
+        hits, bars, quotes = self.hits.next, self.bars.next, self.quotes
+        if self.bars.idle:
+            bars = hits
         while True:
-            at = min(self.hits.next(pos), self.bars.next(pos))
+            at = min(hits(pos), bars(pos))
             if at >= stop:
                 return stop, stop
             pos = segment_start(buffer, pos, at, returns)
             end = segment_end(buffer, at, stop, returns)
-            if self.is_hit(pos, end):
+            if quotes and is_quote(buffer, pos, end, quotes):
+                self.filter.noise(buffer, pos, end)
+            elif self.is_hit(pos, end):
                 return pos, end
             pos = end + 1
 
@@ -176,10 +192,8 @@ class _Region:
         anchored, bar = self.hits.next(pos) < last, self.bars.next(pos) < last
         if not (anchored or bar):
             return False
-        for quote in self.quotes:
-            if self.buffer.find(quote, pos, min(end, pos + QUOTE_WITHIN)) >= 0:
-                self.filter.noise(self.buffer, pos, last)
-                return False
+        if is_quote(self.buffer, pos, end, self.quotes):
+            return False
         raw = self.buffer[pos:last]
         return (bar and self.bar_filter.holds(raw)) or (anchored and self.filter.holds(raw))
 

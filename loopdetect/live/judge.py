@@ -33,7 +33,7 @@ class Ending(StrEnum):
     UNDECIDED = "undecided"
 
 
-_BAD: Final = {
+ENDINGS: Final = {
     State.CRASHED: Ending.CRASHED,
     State.STOPPED: Ending.STOPPED,
     State.CRASH_LOOPING: Ending.CRASH_LOOPING,
@@ -170,7 +170,7 @@ class Judge:
         terms = self._terms
         if fused.state in _PAST.get(terms.until, (terms.until,)):
             return Ending.REACHED
-        ending = _BAD.get(fused.state)
+        ending = ENDINGS.get(fused.state)
         if ending not in (Ending.CRASHED, Ending.CRASH_LOOPING) or terms.tolerate is None:
             return ending
         if fused.rule not in ("log-loops", "log-crashed", "crashed-but-answered") or seen.log.hit:

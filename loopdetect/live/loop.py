@@ -61,7 +61,10 @@ ProcessLook = Callable[[], tuple[int, ProcessSeen | None]]
 
 @dataclass(slots=True)
 class Wait:
-    """One wait; `health` and `process` give the number of looks so far and the latest one."""
+    """One wait; `health` and `process` give the number of looks so far and the latest one.
+
+    `own` says that the process is started for this wait: no run before it ended with it.
+    """
 
     tail: Tail
     log: LogWatch
@@ -73,6 +76,7 @@ class Wait:
     process: ProcessLook | None = None
     history: bool = True
     writers: Callable[[str, float], Writer] = writer_of
+    own: bool = False
     _down_at: float | None = field(default=None, init=False)
     _up_since: float | None = field(default=None, init=False)
     _bad: int = field(default=0, init=False)
@@ -128,7 +132,7 @@ class Wait:
         self.read()
         now = self.clock.now()
         gone = process[1] is not None and process[1].process in (Process.GONE, Process.STOPPED)
-        view = self.log.view(now, gone=gone)
+        view = self.log.view(now, gone=gone and not self.own)
         if view.bad_ends > self._bad:
             self._bad, self._bad_at = view.bad_ends, now
         return Seen(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from loopdetect.core.fusion import Health, Port, Process
+from loopdetect.model import Exit
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class HealthSeen:
 class ProcessSeen:
     """One look at a process; `started` is when, in seconds since 1970.
 
-    `final` says that nobody will start it again under this name.
+    `final` says that nobody will start it again under this name; `exit` is how it left.
     """
 
     process: Process
@@ -31,6 +32,7 @@ class ProcessSeen:
     pid: int | None = None
     final: bool = True
     started: float | None = None
+    exit: Exit = Exit()
 
 
 class HealthProbe(Protocol):

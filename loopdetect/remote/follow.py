@@ -15,7 +15,7 @@ from loopdetect.remote.session import Facts, Session
 
 CHUNK: Final = 1 << 18
 # Of a file whose name is gone the size is not known: it is read byte by byte.
-REST: Final = 1 << 12
+REST: Final = 1 << 10
 _NOT_A_LOG: Final = {
     "folder": ("this is a folder", "give the log file"),
     "special": ("this is not a file", "give the log file"),
@@ -46,11 +46,11 @@ class RemoteFile:
         if facts.identity != self._identity:
             turn = Turn.REPLACED if self._identity else Turn.APPEARED
             yield from self._rest(session)
-            if not self._open(session, facts):
+            if self._open(session, facts) is None:
                 return
             yield Look(turn=turn, modified=facts.modified)
         elif self._open_in is not session and facts.size >= self._reading.offset:
-            if not self._open(session, facts, self._reading.offset):
+            if self._open(session, facts, self._reading.offset) is None:
                 return
         elif facts == self._seen or self._same(facts):
             yield Look(modified=facts.modified)
@@ -87,12 +87,13 @@ class RemoteFile:
             if len(block.data) < REST:
                 return
 
-    def _open(self, session: Session, facts: Facts, offset: int = 0) -> bool:
-        """Open what stands at the name; False when it is another file by now."""
+    def _open(self, session: Session, facts: Facts, offset: int = 0) -> Facts | None:
+        """Open what stands at the name; None when it is another file by now."""
         self._open_in = self._seen = None
         start = max(0, facts.size - MEMORY) if self._skip else offset
-        if session.open(start).identity != facts.identity:
-            return False
+        opened = session.open(start)
+        if opened.identity != facts.identity:
+            return None
         self._open_in, self._identity = session, facts.identity
         if self._skip:
             block = session.read(start, 0, max(1, facts.size - start))
@@ -100,7 +101,7 @@ class RemoteFile:
             self._skip = False
         elif not offset:
             self._reading.rewind()
-        return True
+        return opened
 
     def _grown(self, session: Session, facts: Facts) -> Iterator[Look]:
         reading = self._reading
@@ -114,17 +115,20 @@ class RemoteFile:
                 renamed = block.facts.identity != self._identity
                 anew = block.before != known and not renamed
             if anew or block is None:
-                if not self._open(session, facts):
+                opened = self._open(session, facts)
+                if opened is None:
                     return
+                facts = opened
                 yield Look(turn=Turn.TRUNCATED, modified=facts.modified)
                 continue
             if block.data:
                 yield Look(reading.take(block.data), modified=block.facts.modified)
             if not block.whole:
                 self._open_in = None
-            if not block.whole or renamed:
-                return
             facts = block.facts
-            if facts.size == reading.offset:
+            if facts.size == reading.offset and block.whole and not renamed:
                 self._seen = facts
+                return
+            truncated = facts.size < reading.offset
+            if renamed or not (block.whole and (block.data or truncated)):
                 return

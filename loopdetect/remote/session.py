@@ -77,13 +77,11 @@ class Caller:
             *ALIVE_OPTIONS,
             # The user's configuration may ask for these; a command of ours cannot have them.
             "RemoteCommand=none",
-            "ForkAfterAuthentication=no",
-            "StdinNull=no",
             "ControlPath=none",
             "ExitOnForwardFailure=no",
             "LogLevel=INFO",
         ]
-        options.append("ClearAllForwardings=yes" if not self.forward else "StreamLocalBindUnlink=yes")
+        options.append("StreamLocalBindUnlink=yes" if self.forward else "ClearAllForwardings=yes")
         words = [*self.command, "-T"]
         for option in options:
             words += ["-o", option]
@@ -100,6 +98,7 @@ class Session:
     def __init__(self, caller: Caller, limit: float, heard: Callable[[], None]) -> None:
         self._heard = heard
         self._rest = b""
+        self._asked = 0.0
         self._said: deque[str] = deque(maxlen=8)
         self.refusals: deque[str] = deque(maxlen=8)
         token = secrets.token_hex(8)

@@ -13,7 +13,7 @@ from loopdetect.errors import SourceError
 from loopdetect.source import archive
 from loopdetect.source.content import readable
 
-CHUNK: Final = 1 << 18
+CHUNK: Final = 1 << 20
 # So many chunks of unpacked text are not worth a thread.
 AT_ONCE: Final = 8
 STDIN: Final = "-"
