@@ -34,6 +34,11 @@ COMMANDS: Final = {
         "wait",
         "Return the moment that a server is ready or will never be, and say why.",
     ),
+    "run": (
+        "loopdetect.cli.cmd_run",
+        "run",
+        "Start a server, wait for it, and leave it running or stay with it.",
+    ),
     "compare": (
         "loopdetect.cli.cmd_compare",
         "compare",

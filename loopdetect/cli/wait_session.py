@@ -6,8 +6,9 @@ import json
 import os
 import re
 import sys
+from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from loopdetect.cli.cmd_inspect import make_policy
@@ -16,8 +17,9 @@ from loopdetect.cli.output import Destination, wants_color, write
 from loopdetect.errors import UsageProblem
 from loopdetect.model import State
 from loopdetect.render import RenderOptions, renderer
-from loopdetect.render.escape import json_safe
+from loopdetect.render.escape import json_safe, visible
 from loopdetect.render.paint import painter
+from loopdetect.render.width import wrap
 
 if TYPE_CHECKING:
     from loopdetect.live.judge import Decision
@@ -60,6 +62,15 @@ class Evidence:
     look: ProcessLook | None = None
     history: bool = True
     display: Display | None = None
+    own: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """What is told besides: a line of the text, and keys of the JSON document."""
+
+    line: str = ""
+    keys: Mapping[str, object] = field(default_factory=dict)
 
 
 def assemble(
@@ -111,6 +122,7 @@ def assemble(
         health_look,
         evidence.look,
         evidence.history,
+        own=evidence.own,
     )
 
 
@@ -174,18 +186,20 @@ def tell(
     request: Request,
     target: Destination,
     code: int,
-    more: dict[str, object] | None = None,
+    addition: Addition = Addition(),
 ) -> None:
-    """Write what the wait came to; `more` is what the JSON document says besides."""
+    """Write what the wait came to."""
     from loopdetect.live import closing
 
     if form == "json":
         reports = closing.final_reports(decision, watch)
         document = json.loads(renderer("json")(reports, RenderOptions()))
         document["wait"] = closing.wait_object(decision, watch, code)
-        document.update(more or {})
+        document.update(addition.keys)
         write(json_safe(json.dumps(document, ensure_ascii=False, indent=2)) + "\n", target)
     elif not request.quiet or target.path:
         paint = painter(target.color)
-        lines = closing.closing_lines(decision, watch, request.log, paint, target.width)
+        lines = [*closing.closing_lines(decision, watch, request.log, paint, target.width)]
+        if addition.line:
+            lines += wrap(visible(addition.line), target.width, "  ")
         write("".join(f"{line}\n" for line in lines), target)

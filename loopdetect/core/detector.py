@@ -282,7 +282,7 @@ class Detector:
     def _with_stream(self, enveloped: Enveloped, start: int) -> Enveloped:
         """A collector's own line about a service ('web-1 exited with code 1') belongs to that service."""
         name = None
-        if self._programs and enveloped.stream in (None, *DAEMONS):
+        if enveloped.stream in DAEMONS or (self._programs and enveloped.stream is None):
             name = program_of(enveloped.text)
             if name is None and not enveloped.kinds:
                 name = block_program(self._place.before(start).decode("utf-8", "replace"))

@@ -184,7 +184,8 @@ RULES: Final[tuple[FusionRule, ...]] = (
         process=_GONE,
     ),
     FusionRule(
-        "unit-stopped", State.STOPPED, _C, (_PROCESS,), "it was stopped, or ended by itself; the log tells of no failure",
+        "unit-stopped", State.STOPPED, _C, (_PROCESS,),
+        "it was stopped, or ended by itself; the log tells of no failure",
         process=frozenset({Process.STOPPED}),
     ),
     FusionRule(

@@ -42,6 +42,8 @@ class OpenRun:
     max_order: int = -1
     start_text: str = ""
     nodes: set[tuple[str, str]] = field(default_factory=set)
+    recovered_line: int = 0
+    booted_at: float | None = None
     spans: dict[Phase, Span] = field(default_factory=dict)
     phase: Phase = Phase.UNKNOWN
     bars: dict[str, BarState] = field(default_factory=dict)

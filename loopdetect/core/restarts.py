@@ -49,6 +49,20 @@ def continues(run: OpenRun, event: Event) -> bool:
     return early and known and rule.order > 0 and gap is not None and 0 <= gap <= CONCURRENT_S
 
 
+def boots_again(run: OpenRun, event: Event) -> bool:
+    """Does a master boot another worker, though none has served and none was asked to go?"""
+    if event.rule is None or not event.rule.again_after_failure or run.ready:
+        return False
+    if run.failures:
+        return True
+    # The workers of one start are booted together; a later one takes the place of one that died.
+    return (
+        event.time is not None
+        and run.booted_at is not None
+        and event.time - run.booted_at > SETTLED_S
+    )
+
+
 def is_orphan(run: OpenRun | None, before: OpenRun | None, event: Event) -> bool:
     """Is this a late line of a process that belonged to the run before?"""
     if event.pid is None or event.process is None or run is None or before is None:

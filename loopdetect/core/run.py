@@ -91,7 +91,8 @@ class Machine:
         if run is None or self.polled:
             return False
         if event.kind is Kind.ALIVE:
-            return run.answered or run.dead_line is not None
+            recovered = event.rule is not None and event.rule.recovers and bool(run.failures)
+            return (run.answered or run.dead_line is not None) and not recovered
         if not run.serving or event.kind not in restarts.STARTING:
             return False
         if event.rule is not None:
@@ -145,8 +146,8 @@ class Machine:
         elif set(rule.unless_seen) & run.seen and run.exit is None and not run.restart_said:
             pass  # a worker of the same start
         elif rule.repeats:
-            again = rule.again_after_failure and not run.ready and bool(run.failures)
-            if again or restarts.is_over(run):
+            died = run.ready and run.dead_line is not None
+            if died or restarts.is_over(run) or restarts.boots_again(run, event):
                 self._begin(event)
         elif not restarts.continues(run, event):
             self._begin(event)
@@ -157,6 +158,8 @@ class Machine:
         if event.node is not None:
             run.nodes.add((event.node, rule.id))
         run.seen.add(rule.id)
+        if rule.again_after_failure:
+            run.booted_at = event.time
         if not rule.repeats:
             run.max_order = max(run.max_order, rule.order)
         if event.pid is not None and run.main is None:
@@ -303,6 +306,8 @@ class Machine:
 
     def _alive(self, event: Event) -> None:
         run = self._opened(event)
+        if event.rule is not None and event.rule.recovers:
+            run.recovered_line = event.line
         if run.dead_line is None and run.stop_line is None and run.goodbye_line is None:
             run.answered = True
             if not run.ready_cancelled:

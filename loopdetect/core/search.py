@@ -103,7 +103,7 @@ class Search(Shared):
 
     def _tells(self, rule: Rule, aim: Aim) -> bool:
         if rule.kind in _NEVER:
-            return rule.kind is Kind.ALIVE and aim.alive
+            return rule.kind is Kind.ALIVE and (aim.alive or rule.recovers)
         if aim.serving and rule.kind in STARTING:
             return rule.id in self._asked or (rule.kind is not Kind.READY and rule.phase in EARLY)
         return True

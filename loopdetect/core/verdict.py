@@ -203,7 +203,8 @@ def _earlier_cause(facts: _Facts, state: State, last: OpenRun | None) -> Cause |
     if state not in (State.READY, State.LOADING) or last is None:
         return None
     profile = facts.library.profiles.get(facts.stream.profile or "")
-    own = [f for f in last.failures if not f.weak] if profile is not None and profile.daemon else []
+    daemon = profile is not None and profile.daemon
+    own = [f for f in last.failures if daemon and not f.weak and f.line > last.recovered_line]
     if own:
         return _cause(facts, own[-1])
     bad = [r for r in facts.runs[:-1] if r.outcome in BAD and r.cause is not None]

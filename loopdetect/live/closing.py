@@ -11,7 +11,7 @@ from loopdetect.live.judge import Decision, Ending
 from loopdetect.live.log_watch import LogWatch
 from loopdetect.live.mark import BAD
 from loopdetect.live.status import current_bar
-from loopdetect.model import Cause, Phase, Report, Run, State
+from loopdetect.model import Cause, Exit, Phase, Report, Run, State
 from loopdetect.render import figures
 from loopdetect.render.duration import spoken
 from loopdetect.render.escape import visible
@@ -21,6 +21,7 @@ from loopdetect.render.width import cut, wrap
 LONGEST_CAUSE: Final = 2000
 PHASES_SHOWN: Final = 6
 WORTH_TELLING_S: Final = 1.0
+_ENDED: Final = (Ending.CRASHED, Ending.STOPPED)
 _WITH_CAUSE: Final = (Ending.CRASHED, Ending.CRASH_LOOPING, Ending.TIME_LIMIT, Ending.UNDECIDED)
 
 
@@ -45,10 +46,19 @@ def final_reports(decision: Decision, log: LogWatch) -> tuple[Report, ...]:
                 state=fused.state,
                 certainty=fused.certainty,
                 summary=summary if same else headline(decision, log),
-                cause=verdict.cause or cause_of(decision),
+                cause=cause_of(decision),
             )
-        out.append(replace(report, verdict=verdict, notes=notes))
+        runs = _with_exit(report, decision) if report is view.report else report.runs
+        out.append(replace(report, verdict=verdict, runs=runs, notes=notes))
     return tuple(out)
+
+
+def _with_exit(report: Report, decision: Decision) -> tuple[Run, ...]:
+    """Return the runs, the last one with what is known of its process's end."""
+    process, runs = decision.seen.process, report.runs
+    if process is None or not runs or decision.seen.log.log is Log.OVER or runs[-1].exit != Exit():
+        return runs
+    return runs[:-1] + (replace(runs[-1], exit=process.exit),)
 
 
 def wait_object(decision: Decision, log: LogWatch, code: int) -> dict[str, object]:
@@ -69,6 +79,7 @@ def wait_object(decision: Decision, log: LogWatch, code: int) -> dict[str, objec
         "health": None if seen.health is None else seen.health.text,
         "health_status": None if seen.health is None else seen.health.status,
         "process": None if seen.process is None else seen.process.text,
+        "unreachable": seen.unreachable,
     }
 
 
@@ -175,13 +186,15 @@ def _died(decision: Decision, log: LogWatch) -> str:
     elif run is not None and told_by_log and run.duration_s is not None:
         parts.append(f"{_whole(run.duration_s)} after its start,")
     parts.append(f"{spoken(decision.waited_s)} into the wait")
-    return " ".join(parts) + _exit(run) + _line_hit(decision, log)
+    return " ".join(parts) + _exit(decision) + _line_hit(decision, log)
 
 
-def _exit(run: Run | None) -> str:
-    if run is None or (run.exit.code is None and run.exit.signal is None):
-        return ""
-    return f" ({run.exit.signal or f'exit {run.exit.code}'})"
+def _exit(decision: Decision) -> str:
+    process, run = decision.seen.process, decision.seen.log.run
+    left = process.exit if process is not None else Exit()
+    if left == Exit() and run is not None and decision.seen.log.log is not Log.OVER:
+        left = run.exit
+    return f" ({left.signal or f'exit {left.code}'})" if left != Exit() else ""
 
 
 def _looping(decision: Decision, log: LogWatch) -> str:
@@ -231,6 +244,8 @@ def _limit(decision: Decision, log: LogWatch) -> str:
         rest = f"still {view.log.value} in {view.run.phase.spoken}{_bar(view.run)}"
     else:
         rest = f"still {view.log.value}"
+    if decision.seen.unreachable is not None:
+        rest = f"{decision.seen.unreachable}; when it was last seen: {rest}"
     return f"time limit of {spoken(decision.waited_s)}: {rest}{_attempt(decision)}"
 
 
@@ -257,7 +272,7 @@ _HEADLINES: Final[dict[Ending, Callable[[Decision, LogWatch], str]]] = {
 def cause_of(decision: Decision) -> Cause | None:
     """Return the cause of what decided: that of the verdict, else of the last run that died."""
     report = decision.seen.log.report
-    if report is None:
+    if report is None or (decision.ending in _ENDED and decision.seen.log.log is Log.OVER):
         return None
     if report.verdict.cause is not None:
         return report.verdict.cause

@@ -72,6 +72,7 @@ class Seen:
     outlived: bool = False
     lasting: bool = False
     writer: Writer = Writer.UNKNOWN
+    unreachable: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +159,9 @@ class Judge:
         return max(0.0, self._since - self._ready_at)
 
     def _fused(self, seen: Seen) -> Fused:
+        if seen.unreachable is not None:
+            # Whatever was seen last may be over by now, the good and the bad.
+            return Fused(State.UNKNOWN, Certainty.SUSPECTED, "out-of-reach", (), seen.unreachable)
         fused = fuse(facts_of(seen))
         log = seen.log
         if fused.state is State.LOADING and log.log is Log.READY and log.quiet_s >= log.allowed_s:

@@ -137,6 +137,13 @@ class LogWatch:
                 self._patterns.forget_failure()
         self._marked = True
 
+    def excuse(self, seconds: float) -> None:
+        """Leave time out of account in which nothing could be seen."""
+        for advance in self._advances.values():
+            advance.at += seconds
+        if self._grown_at is not None:
+            self._grown_at += seconds
+
     # -- judging
 
     def reports(self) -> tuple[Report, ...]:

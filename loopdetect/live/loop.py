@@ -64,6 +64,7 @@ class Wait:
     """One wait; `health` and `process` give the number of looks so far and the latest one.
 
     `own` says that the process is started for this wait: no run before it ended with it.
+    `out_of_reach` tells why nothing can be seen just now, None while all is in sight.
     """
 
     tail: Tail
@@ -77,6 +78,8 @@ class Wait:
     history: bool = True
     writers: Callable[[str, float], Writer] = writer_of
     own: bool = False
+    out_of_reach: Callable[[], str | None] | None = None
+    _lost_at: float | None = field(default=None, init=False)
     _down_at: float | None = field(default=None, init=False)
     _up_since: float | None = field(default=None, init=False)
     _bad: int = field(default=0, init=False)
@@ -129,8 +132,9 @@ class Wait:
         # Probes first: whatever a process wrote before it was seen gone is in the log that follows.
         health = self.health() if self.health else (0, None)
         process = self.process() if self.process else (0, None)
+        lost = self.out_of_reach() if self.out_of_reach else None
         self.read()
-        now = self.clock.now()
+        now = self._in_sight(lost)
         gone = process[1] is not None and process[1].process in (Process.GONE, Process.STOPPED)
         view = self.log.view(now, gone=gone and not self.own)
         if view.bad_ends > self._bad:
@@ -144,8 +148,20 @@ class Wait:
             rose=self._rose(health[1], view.run_seen_at, now),
             outlived=self._outlived(),
             writer=self._who_writes(view, process[1], now),
+            unreachable=lost,
             lasting=self._up_since is not None and now - self._up_since > QUIET_S,
         )
+
+    def _in_sight(self, lost: str | None) -> float:
+        """Return the time, which for the log stands still while it cannot be seen."""
+        now = self.clock.now()
+        if lost is not None:
+            self._lost_at = now if self._lost_at is None else self._lost_at
+            return self._lost_at
+        if self._lost_at is not None:
+            self.log.excuse(now - self._lost_at)
+            self._lost_at = None
+        return now
 
     def _who_writes(self, view: LogView, process: ProcessSeen | None, now: float) -> Writer:
         """Ask whose log it is, while a ready line from before the call is all that it holds."""
@@ -163,7 +179,7 @@ class Wait:
             return False
         if health.health is Health.DOWN:
             self._down_at, self._up_since = now, None
-        elif self._up_since is None:
+        elif health.health is Health.UP and self._up_since is None:
             self._up_since = now
         since = self._up_since
         return self._down_at is not None and since is not None and since >= run_seen_at - LAG_S

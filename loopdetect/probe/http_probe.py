@@ -96,6 +96,7 @@ class HttpProbe:
     ca_file: str | None = None
     verify: bool = True
     owner: Owner | None = None
+    pool_maker: Callable[[], HTTPConnectionPool] | None = None
     _pool: PoolManager | HTTPConnectionPool | None = field(default=None, init=False)
 
     def __call__(self) -> HealthSeen:
@@ -141,6 +142,8 @@ class HttpProbe:
     def _make_pool(self) -> PoolManager | HTTPConnectionPool:
         import urllib3
 
+        if self.pool_maker is not None:
+            return self.pool_maker()
         if self.target.socket_path is not None:
             return unix_pool(self.target.socket_path)
         if not self.verify:
@@ -159,20 +162,24 @@ def unix_pool(path: str) -> HTTPConnectionPool:
 
     class UnixConnection(HTTPConnection):
         def _new_conn(self) -> socket.socket:
-            link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            timeout: Any = self.timeout
-            link.settimeout(timeout if isinstance(timeout, int | float) else None)
-            try:
-                link.connect(path)
-            except BaseException:
-                link.close()
-                raise
-            return link
+            return unix_link(path, self.timeout)
 
     class UnixPool(HTTPConnectionPool):
         ConnectionCls = UnixConnection
 
     return UnixPool("localhost")
+
+
+def unix_link(path: str, timeout: Any) -> socket.socket:
+    """Return a connection to a unix socket; `timeout` is urllib3's."""
+    link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    link.settimeout(timeout if isinstance(timeout, int | float) else None)
+    try:
+        link.connect(path)
+    except BaseException:
+        link.close()
+        raise
+    return link
 
 
 def explain(problem: Exception) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -13,34 +14,49 @@ from loopdetect.probe.writers import started_at
 
 SAME_START_S: Final = 0.02
 
+Born = Callable[[int], float | None]
+
 
 class PidProbe:
     """Watches one process by pid and the time it was created."""
 
-    def __init__(self, pid: int) -> None:
+    def __init__(
+        self, pid: int, born: Born | None = None, started: Born = started_at
+    ) -> None:
+        """`born` and `started` tell when a process was created, the one on any clock at all."""
         self.pid = pid
-        self._created = created_at(pid)
+        self._born = born or created_at
+        self._started = started
+        self._created = self._born(pid)
 
     def __call__(self) -> ProcessSeen:
         """Return whether the process that had this pid at first still runs."""
         if self._created is None:
             text = f"there is no process {self.pid}"
             return ProcessSeen(Process.GONE, text, self.pid)
-        now = created_at(self.pid)
+        now = self._born(self.pid)
         if now is None:
             return ProcessSeen(Process.GONE, f"process {self.pid} is gone", self.pid)
         if abs(now - self._created) > SAME_START_S:
             text = f"process {self.pid} is gone; its number belongs to another one now"
             return ProcessSeen(Process.GONE, text, self.pid)
         text = f"process {self.pid} lives"
-        return ProcessSeen(Process.ALIVE, text, self.pid, started=started_at(self.pid))
+        return ProcessSeen(Process.ALIVE, text, self.pid, started=self._started(self.pid))
 
 
 class PidFileProbe:
     """Watches the process that a file names; the file may come later and change."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(
+        self,
+        path: str,
+        read: Callable[[str], int | None] | None = None,
+        watch: Callable[[int], PidProbe] = PidProbe,
+    ) -> None:
+        """`read` gives the number that the file holds, `watch` a probe of that process."""
         self._path = path
+        self._read = read or pid_in
+        self._watch = watch
         self._probe: PidProbe | None = None
 
     def __call__(self) -> ProcessSeen:
@@ -48,7 +64,7 @@ class PidFileProbe:
         return replace(self._look(), final=False)
 
     def _look(self) -> ProcessSeen:
-        pid = _pid_in(self._path)
+        pid = self._read(self._path)
         if pid is None:
             if self._probe is not None:
                 seen = self._probe()
@@ -58,7 +74,7 @@ class PidFileProbe:
             return ProcessSeen(Process.UNKNOWN, f"{self._path} holds no pid yet")
         if self._probe is None or self._probe.pid != pid:
             first = self._probe is None
-            probe = PidProbe(pid)
+            probe = self._watch(pid)
             seen = probe()
             # A file left over from an earlier life names nobody: its server is still to come.
             if first and seen.process is Process.GONE:
@@ -68,7 +84,8 @@ class PidFileProbe:
         return self._probe()
 
 
-def _pid_in(path: str) -> int | None:
+def pid_in(path: str) -> int | None:
+    """Return the number in a pid file, None if there is none."""
     try:
         text = Path(path).read_text("ascii", "replace")[:64]
     except OSError:

@@ -46,6 +46,7 @@ class Rule(Shared):
     cancels_ready: bool = False
     repeats: bool = False
     again_after_failure: bool = False
+    recovers: bool = False
     order: int = 1
     weight: int = 0
     needs: tuple[str, ...] = ()
@@ -108,7 +109,7 @@ _ALLOWED: Final[Mapping[Kind, frozenset[str]]] = {
     Kind.PHASE: frozenset({"phase", "unless_seen"}),
     Kind.PROGRESS: frozenset({"phase"}),
     Kind.READY: frozenset({"certainty", "needs"}),
-    Kind.ALIVE: frozenset({"certainty"}),
+    Kind.ALIVE: frozenset({"certainty", "recovers"}),
     Kind.HEARTBEAT: frozenset(),
     Kind.FAILURE: frozenset(
         {
@@ -385,6 +386,7 @@ def _rule(
         cancels_ready=reader.flag("cancels_ready", False),
         repeats=reader.flag("repeats", False),
         again_after_failure=reader.flag("again_after_failure", False),
+        recovers=reader.flag("recovers", False),
         order=reader.number("order", 1),
         weight=reader.number("weight", 0),
         needs=tuple(f"{profile}/{v}" for v in reader.texts("needs")),

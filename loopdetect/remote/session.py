@@ -100,7 +100,7 @@ class Session:
         self._rest = b""
         self._asked = 0.0
         self._said: deque[str] = deque(maxlen=8)
-        self.refusals: deque[str] = deque(maxlen=8)
+        self.refused: tuple[int, str] = (0, "")
         token = secrets.token_hex(8)
         text = program(caller.log, caller.pid_file, token)
         try:
@@ -247,7 +247,7 @@ class Session:
                 line = raw.decode("utf-8", "replace").strip()
                 found = _REFUSED.search(line)
                 if found:
-                    self.refusals.append(found["why"])
+                    self.refused = (self.refused[0] + 1, found["why"])
                 if line:
                     self._said.append(line)
 

@@ -1,0 +1,1 @@
+"""Starting a server as a child process: its output, its signals, its end."""

@@ -1,0 +1,139 @@
+"""Where a child writes to, and how that is read: a log file of its own, or a pipe."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import stat
+import sys
+import tempfile
+from dataclasses import dataclass, replace
+from typing import Final
+
+from loopdetect.errors import LoopdetectError
+from loopdetect.live.tail import FileTail, Look, PipeTail, Tail
+
+# A child must not stand still because we are busy for a moment.
+PIPE_BYTES: Final = 1 << 20
+PROBLEMS: Final = {
+    errno.ENOENT: ("its folder does not exist", "make the folder, or give another file"),
+    errno.EISDIR: ("this is a folder", "give a file in it"),
+    errno.ENOTDIR: ("a part of its path is a file", "check the path"),
+    errno.EACCES: ("no permission to write it", "give a file that you can write to"),
+    errno.EROFS: ("its file system is read-only", "give a file elsewhere"),
+    errno.ENOSPC: ("the disk is full", "make room on the disk"),
+}
+NOT_A_FILE: Final = ("this is not a file", "give a file, or leave --log out")
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """The handle that the child gets, how it is read, and the file that it is, None for a pipe."""
+
+    handle: int
+    tail: Tail
+    path: str | None
+
+    def close(self) -> None:
+        """Let go of both ends."""
+        self.tail.close()
+        with contextlib.suppress(OSError):
+            os.close(self.handle)
+
+
+def to_file(path: str, *, skip_present: bool = False) -> Output:
+    """Append to a log file; raises LoopdetectError."""
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
+    try:
+        handle = os.open(path, flags, 0o666)
+        found = os.fstat(handle).st_mode
+    except OSError as problem:
+        usual = (problem.strerror or str(problem), "give another file")
+        what, hint = PROBLEMS.get(problem.errno or 0, usual)
+        if problem.errno == errno.ENXIO:
+            what, hint = NOT_A_FILE
+        raise LoopdetectError(f"--log: {path}: {what}", hint) from problem
+    if not stat.S_ISREG(found):
+        os.close(handle)
+        raise LoopdetectError(f"--log: {path}: {NOT_A_FILE[0]}", NOT_A_FILE[1])
+    # It was for a pipe that nobody reads; the child shall not see it.
+    os.set_blocking(handle, True)
+    return Output(handle, FileTail(path, skip_present=skip_present), path)
+
+
+def to_new_file(name: str) -> Output:
+    """Write to a new file in the folder for such files, and pass on what is read of it.
+
+    Raises LoopdetectError.
+    """
+    try:
+        handle, path = tempfile.mkstemp(prefix=f"loopdetect-{name[:40]}-", suffix=".log")
+    except OSError as problem:
+        raise LoopdetectError(
+            f"no file can be made for the output: {problem.strerror}", "give one with --log FILE"
+        ) from problem
+    os.close(handle)
+    made = to_file(path)
+    return replace(made, tail=PassedOn(made.tail))
+
+
+def to_pipe(name: str) -> Output:
+    """Write to a pipe, and pass on what is read of it."""
+    reading, writing = os.pipe()
+    with contextlib.suppress(OSError, AttributeError):
+        fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+    return Output(writing, PassedOn(ChildPipe(reading, name)), None)
+
+
+class ChildPipe(PipeTail):
+    """Reads a pipe that is ours; that its writers are gone is told by the process, not by the end."""
+
+    def __init__(self, handle: int, name: str) -> None:
+        super().__init__(handle)
+        self.name = name
+        self._open = True
+
+    def look(self) -> Look:
+        """Return what the pipe holds now; raises SourceError."""
+        return replace(super().look(), ended=False)
+
+    def close(self) -> None:
+        """Let go of it."""
+        if self._open:
+            os.close(self._handle)
+            self._open = False
+
+
+class PassedOn:
+    """Copies what is read to standard error, byte by byte as it came."""
+
+    def __init__(self, tail: Tail) -> None:
+        self.name = tail.name
+        self._tail = tail
+        self._in_line = False
+
+    def look(self) -> Look:
+        """Return the next bytes; raises SourceError."""
+        look = self._tail.look()
+        if look.data:
+            sys.stderr.flush()
+            sys.stderr.buffer.write(look.data)
+            sys.stderr.buffer.flush()
+            self._in_line = not look.data.endswith(b"\n")
+        return look
+
+    def drain(self) -> None:
+        """Pass on what there is; raises SourceError."""
+        while self.look().more:
+            pass
+
+    def own_line(self, text: str) -> str:
+        """Return a line of our own so that it does not begin inside one of the server's."""
+        lead, self._in_line = ("\n" if self._in_line else ""), False
+        return lead + text
+
+    def close(self) -> None:
+        """Let go of it."""
+        self._tail.close()
