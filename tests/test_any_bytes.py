@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -102,3 +104,31 @@ def test_nothing_is_not_an_error() -> None:
     verdict = feed()[0].verdict
     assert verdict.state is State.UNKNOWN
     assert verdict.restarts == 0
+
+
+MARGINS: dict[str, Callable[[int], bytes]] = {
+    "indentation": lambda _: b"    ",
+    "quote": lambda _: b"> ",
+    "file": lambda _: b"server.log:",
+    "numbers": lambda number: b"%d:" % number,
+    "clock": lambda number: b"[10:%02d:%02d] " % divmod(number, 60),
+}
+
+
+@pytest.mark.parametrize("margin", MARGINS)
+def test_what_a_paste_puts_before_every_line_changes_no_verdict(margin: str) -> None:
+    name = "vllm/crash-loop-truncated-shard.log"
+    lines = (FIXTURES / name).read_bytes().split(b"\n")[:-1]
+    pasted = b"".join(
+        MARGINS[margin](number) + line + b"\n" for number, line in enumerate(lines, 1)
+    )
+    before, after = feed(b"\n".join(lines))[0].verdict, feed(pasted)[0].verdict
+    assert before.cause is not None
+    assert after.cause is not None
+    assert (after.state, after.restarts, after.phase, after.cause.line, after.cause.text) == (
+        before.state,
+        before.restarts,
+        before.phase,
+        before.cause.line,
+        before.cause.text,
+    )

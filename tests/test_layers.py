@@ -64,11 +64,12 @@ PARTS = {
         "__init__ model errors profiles core probe source render live", "rich regex watchdog"
     ),
     "launch": part("model errors core probe render live launch"),
+    "remote": part("errors core live probe remote", "urllib3"),
     "metrics": part("__init__ model errors render follow metrics", "prometheus_client"),
     "state": part("errors state"),
     "cli": part(
         "__init__ model errors written profiles core source probe arguments compare notable render cli "
-        "finding expectation settings redact check follow live alert metrics state launch",
+        "finding expectation settings redact check follow live alert metrics state launch remote",
         "click rich psutil prometheus_client urllib3",
     ),
 }

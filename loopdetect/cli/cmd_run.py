@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import os
 import signal
 from contextlib import ExitStack
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -29,13 +28,19 @@ from loopdetect.cli.wait_session import (
 )
 from loopdetect.errors import UsageProblem
 from loopdetect.model import State
+from loopdetect.render.duration import spoken
+from loopdetect.render.width import cut
 
 if TYPE_CHECKING:
     from loopdetect.launch.child import Child
     from loopdetect.launch.interrupts import Interrupts
-    from loopdetect.launch.output import Output
+    from loopdetect.launch.output import Output, PassedOn
     from loopdetect.live.judge import Decision
     from loopdetect.live.loop import Wait
+
+# Who stops at once needs no word that it is waited for.
+PATIENCE_S: Final = 1.0
+LONGEST_LINE: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +122,7 @@ def run(
         request = Request(log=name, until=State(until), color=color, **rest)
         evidence = _evidence(child, place, request)
         wait = assemble(request, known, forced, evidence, stack)
+        stack.callback(lambda: wait.display.close())
         session = Session(child, place, request, care, form, target, wait, signals)
         try:
             return session.run()
@@ -155,20 +161,11 @@ def _evidence(child: Child, place: Output, request: Request) -> Evidence:
     from loopdetect.live.loop import RealClock
     from loopdetect.live.plain import Plain
 
-    class StartClock(RealClock):
-        """Whatever the log holds before the start is history, however fresh."""
-
-        def called_at(self) -> float:
-            return math.inf
-
-    tail = place.tail
-    display = None
+    tail, display = place.tail, None
     if isinstance(tail, PassedOn) and not request.quiet:
-        passed = tail
-        display = Plain(lambda text: to_stderr(passed.own_line(f"loopdetect: {text}")))
-    return Evidence(
-        tail, StartClock(), child, lambda: (1, child()), place.path is not None, display, own=True
-    )
+        display = Plain(lambda text: to_stderr(tail.own_line(f"loopdetect: {text}")))
+    history = place.path is not None
+    return Evidence(tail, RealClock(), child, lambda: (1, child()), history, display, own=True)
 
 
 @dataclass(slots=True)
@@ -183,6 +180,7 @@ class Session:
     target: Destination
     wait: Wait
     signals: Interrupts
+    _held: int = field(default=0, init=False)
 
     def run(self) -> int:
         """Start it, wait, and return the exit code; raises LoopdetectError, Interrupted."""
@@ -190,7 +188,7 @@ class Session:
         from loopdetect.live.judge import Ending, Judge
 
         with self.signals.let_in():
-            self.wait.begin()
+            self._read_history()
         self.child.start(self.place.handle)
         with self.signals.let_in():
             decision = self.wait.go_on(Judge(self.wait.terms, self.wait.called))
@@ -199,21 +197,44 @@ class Session:
         if not (reached and self.care.stay and self.child.alive):
             return self._leave(decision, code_of(decision), reached)
         if self.form == "text" or self.target.path:
-            self._tell(decision, code_of(decision), f"staying with process {self.child.pid}")
+            staying = f"staying with process {self.child.pid}"
+            self._tell(decision, code_of(decision), (staying,))
         with self.signals.let_in():
-            self.wait.display = self._quiet_display()
+            if not self._passing_on:
+                self.wait.display = display_of(self.request)
             decision = stay(self.wait, self.child)
+        self.wait.display.close()
         clean = decision.ending is Ending.STOPPED
         return self._leave(decision, ExitCode.OK if clean else code_of(decision), False)
 
-    def _quiet_display(self) -> Any:
-        return self.wait.display if self._copies else display_of(self.request)
+    def stop(self, number: int) -> str:
+        """End the server with all that it started, and return in words how that went."""
+        self.wait.display.close()
+        came, began, said = self.signals.count, self.wait.clock.now(), False
 
-    @property
-    def _copies(self) -> bool:
-        from loopdetect.launch.output import PassedOn
+        def meanwhile() -> None:
+            nonlocal said
+            if self._passing_on is not None:
+                self._passing_on.drain()
+            if not said and self.wait.clock.now() - began > PATIENCE_S and not self.request.quiet:
+                said = True
+                self._say(f"waiting up to {spoken(self.care.grace)} for process {self.child.pid}")
 
-        return isinstance(self.place.tail, PassedOn)
+        return self.child.stop(
+            number, self.care.grace, lambda: self.signals.count > came, meanwhile
+        )
+
+    def _read_history(self) -> None:
+        """Read what earlier servers left in the log, and draw a line under it."""
+        path = self.place.path
+        if path is None:
+            self.wait.begin()
+            return
+        self.wait.log.next_file(path)
+        self.wait.begin()
+        self._held = os.path.getsize(path)
+        if self._held:
+            self.wait.log.next_file(path, restarted=True)
 
     def _leave(self, decision: Decision, code: int, reached: bool) -> int:
         """Stop the server or let it go on, and tell."""
@@ -224,27 +245,43 @@ class Session:
             done = f"left running, as --leave asks: process {pid}"
         else:
             done = "" if self.care.leave else self.stop(signal.SIGTERM)
-        if alive and self.child.alive and self.place.path:
+        if self.child.alive and self.place.path:
             done += f"; its output goes to {self.place.path}"
-        self._tell(decision, code, done)
+        self._tell(decision, code, (*self._last_words(decision), *([done] if done else [])))
         return code
 
-    def _tell(self, decision: Decision, code: int, done: str) -> None:
+    def _last_words(self, decision: Decision) -> list[str]:
+        """Return the last lines of a server that ended without a word that is understood."""
+        from loopdetect.launch.output import last_words
+        from loopdetect.live.closing import cause_of
+
+        if self.child.alive or self._passing_on or not self.place.path or cause_of(decision):
+            return []
+        words = last_words(self.place.path, self._held)
+        return (
+            ["its last lines:", *(f"  {cut(line, LONGEST_LINE)}" for line in words)]
+            if words
+            else []
+        )
+
+    def _tell(self, decision: Decision, code: int, lines: tuple[str, ...]) -> None:
+        left = self.child.exit
         facts = {
             "pid": self.child.pid,
             "log": self.place.path,
             "running": self.child.alive,
-            "exit_code": self.child.exit.code,
-            "signal": self.child.exit.signal,
-            "done": done,
+            "exit_code": left.code,
+            "signal": left.signal,
         }
-        addition = Addition(done, {"child": facts})
+        addition = Addition(lines, {"child": facts})
         tell(decision, self.wait.log, self.form, self.request, self.target, code, addition)
 
-    def stop(self, number: int) -> str:
-        """End the server with all that it started, and return in words how that went."""
+    def _say(self, text: str) -> None:
+        line = f"loopdetect: {text}\n"
+        to_stderr(self._passing_on.own_line(line) if self._passing_on else line)
+
+    @property
+    def _passing_on(self) -> PassedOn | None:
         from loopdetect.launch.output import PassedOn
 
-        tail, came = self.place.tail, self.signals.count
-        drain = tail.drain if isinstance(tail, PassedOn) else lambda: None
-        return self.child.stop(number, self.care.grace, lambda: self.signals.count > came, drain)
+        return self.place.tail if isinstance(self.place.tail, PassedOn) else None

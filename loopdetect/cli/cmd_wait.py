@@ -15,12 +15,14 @@ from loopdetect.cli.exit_codes import ExitCode
 from loopdetect.cli.options import format_option, output_options, profile_option
 from loopdetect.cli.output import destination
 from loopdetect.cli.wait_options import WaitCommand, goal_options, health_options
+from loopdetect.cli.wait_remote import Distant, distant_evidence, ssh_options
 from loopdetect.cli.wait_session import Evidence, Request, assemble, code_of, tell
 from loopdetect.errors import UsageProblem
 from loopdetect.model import State
 
 if TYPE_CHECKING:
     from loopdetect.probe.seen import ProcessProbe
+    from loopdetect.remote.place import Place
 
 PROCESS_INTERVAL_S: Final = 0.25
 UNIT_INTERVAL_S: Final = 1.0
@@ -36,6 +38,7 @@ class Terminated(BaseException):
 @click.option("--pid", type=click.IntRange(min=1), metavar="N", help="The server's process.")
 @click.option("--pid-file", metavar="FILE", help="A file that holds the pid; it may come later.")
 @click.option("--unit", metavar="NAME", help="The server's systemd unit.")
+@ssh_options
 @goal_options
 @click.option("--since-now", is_flag=True, help="Do not read what the log holds already.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing: the exit code tells.")
@@ -52,6 +55,8 @@ def wait(
     pid: int | None,
     pid_file: str | None,
     unit: str | None,
+    host: str | None,
+    ssh_command: str,
     since_now: bool,
     **rest: Any,
 ) -> int:
@@ -59,14 +64,22 @@ def wait(
 
     LOG is the file that its output goes to; it may not exist yet. - is standard input.
     """
+    place = _place_of(log, host)
+    log = place.title if place else log
     request = Request(log=log, until=State(until), color=color, **rest)
     target = destination(output, color)
     known, forced = library.load(profiles)
     try:
         with _terminable(), ExitStack() as stack:
-            process = _process_probe(pid, pid_file, unit)
-            pace = UNIT_INTERVAL_S if unit else PROCESS_INTERVAL_S
-            evidence = _evidence(log, process, pace, since_now, stack)
+            if place is not None:
+                options = Distant(place, ssh_command, request.health, pid, pid_file, unit)
+                evidence = distant_evidence(
+                    options, since_now=since_now, timeout=request.timeout, stack=stack
+                )
+            else:
+                process = _process_probe(pid, pid_file, unit)
+                pace = UNIT_INTERVAL_S if unit else PROCESS_INTERVAL_S
+                evidence = _evidence(log, process, pace, since_now, stack)
             run = assemble(request, known, forced, evidence, stack)
             decision = run.run()
     except Terminated:
@@ -74,6 +87,14 @@ def wait(
     code = code_of(decision)
     tell(decision, run.log, form, request, target, code)
     return code
+
+
+def _place_of(log: str, host: str | None) -> Place | None:
+    if host is None and "://" not in log:
+        return None
+    from loopdetect.remote.place import place_of
+
+    return place_of(log, host)
 
 
 def _evidence(

@@ -22,12 +22,14 @@ from loopdetect.render.paint import painter
 from loopdetect.render.width import wrap
 
 if TYPE_CHECKING:
+    from loopdetect.cli.wait_remote import Remote
+    from loopdetect.core.fusion import Writer
     from loopdetect.live.judge import Decision
     from loopdetect.live.log_watch import LogWatch
     from loopdetect.live.loop import Clock, ProcessLook, Wait
     from loopdetect.live.status import Display
     from loopdetect.live.tail import Tail
-    from loopdetect.probe.seen import ProcessProbe
+    from loopdetect.probe.seen import HealthProbe, ProcessProbe
     from loopdetect.profiles import Library
 
 
@@ -63,13 +65,14 @@ class Evidence:
     history: bool = True
     display: Display | None = None
     own: bool = False
+    remote: Remote | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """What is told besides: a line of the text, and keys of the JSON document."""
+    """What is told besides: lines of the text, and keys of the JSON document."""
 
-    line: str = ""
+    lines: tuple[str, ...] = ()
     keys: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -92,27 +95,20 @@ def assemble(
     from loopdetect.live.loop import Wait
     from loopdetect.live.patterns import LinePatterns
 
-    called = evidence.clock.now()
+    remote = evidence.remote
+    called = remote.called if remote else evidence.clock.now()
     policy = make_policy(None, None, request.stall)
     detector = Detector(known, policy, source=request.log, profile=forced)
     watch = LogWatch(detector, policy, LinePatterns(request.ready_line, request.fail_line), called)
     health_look = None
     if request.health is not None:
         from loopdetect.probe.background import Background
-        from loopdetect.probe.http_probe import HttpProbe, target_of
-        from loopdetect.probe.process_probe import owner_of
 
-        probe = HttpProbe(
-            target_of(request.health),
-            token=_token(request.token_env),
-            ca_file=_readable(request.ca_file),
-            verify=not request.insecure,
-            owner=lambda port: owner_of(port, evidence.process),
-        )
+        probe = _health_probe(request, request.health, evidence)
         health_look = stack.enter_context(Background(probe, max(request.interval, 0.05))).latest
     display = evidence.display or display_of(request)
     stack.callback(display.close)
-    return Wait(
+    made = Wait(
         evidence.tail,
         watch,
         Terms(request.until, request.timeout, request.settle, request.tolerate),
@@ -123,6 +119,32 @@ def assemble(
         evidence.look,
         evidence.history,
         own=evidence.own,
+    )
+    if remote is not None:
+        made.out_of_reach, made.writers = remote.link.out_of_reach, _unseen
+    return made
+
+
+def _unseen(name: str, modified: float) -> Writer:
+    """Who has a log open on another machine cannot be seen from here."""
+    from loopdetect.core.fusion import Writer
+
+    return Writer.UNKNOWN
+
+
+def _health_probe(request: Request, url: str, evidence: Evidence) -> HealthProbe:
+    from loopdetect.probe.http_probe import HttpProbe, target_of
+    from loopdetect.probe.process_probe import owner_of
+
+    token, ca_file = _token(request.token_env), _readable(request.ca_file)
+    if evidence.remote is not None:
+        return evidence.remote.health_probe(token, ca_file, not request.insecure)
+    return HttpProbe(
+        target_of(url),
+        token=token,
+        ca_file=ca_file,
+        verify=not request.insecure,
+        owner=lambda port: owner_of(port, evidence.process),
     )
 
 
@@ -200,6 +222,6 @@ def tell(
     elif not request.quiet or target.path:
         paint = painter(target.color)
         lines = [*closing.closing_lines(decision, watch, request.log, paint, target.width)]
-        if addition.line:
-            lines += wrap(visible(addition.line), target.width, "  ")
+        for line in addition.lines:
+            lines += wrap(visible(line), target.width, "  ")
         write("".join(f"{line}\n" for line in lines), target)

@@ -10,6 +10,7 @@ known the literals of all profiles are searched for; afterwards only those of th
 from __future__ import annotations
 
 import copy
+import re
 from collections import Counter
 from dataclasses import replace
 from functools import partial
@@ -20,6 +21,7 @@ from loopdetect.core.context import NEAR, Contexts
 from loopdetect.core.envelope import ANSI, Enveloped, host_of, peel
 from loopdetect.core.line import Line
 from loopdetect.core.lines import CUT_MARK, MAX_SEGMENT, Cutter
+from loopdetect.core.margin import margins_of, without
 from loopdetect.core.newest_first import MAX_TURNED, is_newest_first, renumbered, turned
 from loopdetect.core.place import LOOKBACK
 from loopdetect.core.polling import looks_like_transcript
@@ -70,6 +72,7 @@ class Detector:
         self._cutter = Cutter()
         self._head: bytearray | None = bytearray()
         self._transcode = False
+        self._margins: tuple[re.Pattern[bytes], ...] = ()
         self._transcript: Transcript | None = None
         self._finding: Finding | None = None
         self._streams: dict[str | None, Stream] = {}
@@ -157,13 +160,18 @@ class Detector:
     def _open(self) -> None:
         head, self._head = bytes(self._head or b""), None
         sample = head[:HEAD]
+        polled = self._as_transcript
+        if polled is None and not looks_like_transcript(sample):
+            self._margins = margins_of(sample)
+            sample = without(self._margins, sample)
         self._transcode = is_json_envelope(sample)
         self._names = _service_names(sample)
         self._programs = several_programs(ANSI.sub("", sample.decode("utf-8", "replace")))
-        polled = self._as_transcript
         if looks_like_transcript(sample) if polled is None else polled:
             self._transcript = Transcript(sample)
-        self._cutter.only_newlines = self._transcode or self._transcript is not None
+        self._cutter.only_newlines = bool(
+            self._transcode or self._margins or self._transcript is not None
+        )
         if self._transcript is None and is_newest_first(sample):
             self._turned = bytearray()
             self._hold(head)
@@ -177,6 +185,9 @@ class Detector:
             self._region(buffer, start, stop)
 
     def _region(self, buffer: bytes, start: int, stop: int) -> None:
+        if self._margins:
+            buffer = without(self._margins, buffer[start:stop])
+            start, stop = 0, len(buffer)
         if self._transcode:
             buffer = transcode(buffer[start:stop])
             start, stop = 0, len(buffer)

@@ -18,7 +18,8 @@ from loopdetect.model import Shared
 # Escape sequences as they are, and as collectors write them out (#033 by syslog, ^[ by cat -v).
 ANSI: Final = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_=>])"
-    r"|(?:#033|\^\[|\\x1b|\\u001b|\\033)\[[0-9;]{0,12}m"
+    r"|(?:#033|\^\[|\\x1b|\\u001b|\\033|\ufffd|\u241b|\u2190)\[[0-9;]{0,12}m"
+    r"|\[(?:0;0|[01];3[0-7])m"
 )
 
 _LEVELS: Final = "TRACE|DEBUG|DEBG|INFO|WARN|WARNING|ERROR|ERRO|CRIT|CRITICAL|FATAL|BLAT|TRAC"
@@ -95,16 +96,17 @@ _ENVELOPES: Final = (
     ("svlogd", r"(?P<time>\d{4}-\d\d-\d\d_\d\d:\d\d:\d\d\.\d{5}):? (?P<text>.*)"),
     (
         "stamp-nano",
-        rf"(?P<time>\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{{7,9}}{_ZONE}) ?(?P<text>.*)",
+        rf"(?P<time>\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{{7,9}}{_ZONE})[ \t]?(?P<text>.*)",
     ),
+    ("stamp-clock", r"\[(?P<time>\d\d:\d\d:\d\d(?:[.,]\d{1,6})?)\] ?(?P<text>.*)"),
     ("stamp-bracket", r"\[(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)\] ?(?P<text>.*)"),
     (
         "stamp-iso",
-        rf"(?P<time>\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)) (?! *(?:{_LEVELS})\b(?!:))(?P<text>.*)",
+        rf"(?P<time>\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d))[ \t](?! *(?:{_LEVELS})\b(?!:))(?P<text>.*)",
     ),
     (
         "stamp-plain",
-        rf"(?P<time>\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?) (?!- | *\[?(?:{_LEVELS})\b(?!:))(?P<text>.*)",
+        rf"(?P<time>\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?)[ \t](?!- | *\[?(?:{_LEVELS})\b(?!:))(?P<text>.*)",
     ),
     ("stamp-ts", rf"(?P<time>{_SYSLOG}) (?! *(?:{_LEVELS})\b(?!:))(?P<text>.*)"),
     ("torch-rank", r"\[(?P<process>(?:rank|default)\d+)\]: ?(?P<text>.*)"),
@@ -118,7 +120,7 @@ _ENVELOPES: Final = (
 _OPENINGS: Final = {
     "cri": "0", "kubectl": "[", "procfile": "0", "tai64n": "@", "pm2-daemon": "0A", "pm2": "0",
     "compose": "0Aa", "buildkite": " ", "journal-iso": "0", "journal-full": "A", "syslog": "A",
-    "journal-unix": "0", "supervisord": "0", "svlogd": "0", "stamp-nano": "0", "stamp-bracket": "[",
+    "journal-unix": "0", "supervisord": "0", "svlogd": "0", "stamp-nano": "0", "stamp-bracket": "[", "stamp-clock": "[",
     "stamp-iso": "0", "stamp-plain": "0", "stamp-ts": "A", "torch-rank": "[", "srun": "0", "ray": "(",
 }  # fmt: skip
 # stern puts pod and container before the line with a space only; it needs names that look like a pod's.

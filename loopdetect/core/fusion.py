@@ -171,7 +171,12 @@ RULES: Final[tuple[FusionRule, ...]] = (
     FusionRule(
         "gone-crashed", State.CRASHED, _C, (_LOG, _PROCESS),
         "the log tells of its death and the process is gone",
-        log=frozenset({Log.CRASHED, Log.FAILING}), process=_ENDED,
+        log=frozenset({Log.CRASHED}), process=_ENDED,
+    ),
+    FusionRule(
+        "gone-failing", State.CRASHED, _C, (_LOG, _PROCESS),
+        "a failure is the last that the log tells, and the process is gone",
+        log=frozenset({Log.FAILING}), process=_GONE,
     ),
     FusionRule(
         "gone-but-answered", State.CRASHED, _L, (_PROCESS,),

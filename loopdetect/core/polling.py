@@ -27,6 +27,14 @@ _BARE: Final = re.compile(
     + r"(?: elapsed)?[ :,|-]+(?P<rest>.*)",
     re.DOTALL,
 )
+# A stamp between signs of its own: `--- t+30s ---`, `(20s)`, `== 2m30s ==`.
+_SIGNED: Final = re.compile(
+    r"(?:[-=#*>~]{2,8} *|\()(?:t ?[=+] ?|T\+|\+)?"
+    + _SPAN
+    + r"(?: elapsed)?"
+    r"(?: *[-=#*<~]{2,8}|\))(?: |$)(?P<rest>.*)",
+    re.DOTALL,
+)
 _WAITING: Final = re.compile(
     r"(?:\[?\w*\]? ?)(?:[Ss]till )?[Ww]aiting\b[^\n\d]{0,60}?\(?(?P<s>\d+) ?s(?:ec(?:onds)?)?(?: elapsed)?\)?[ .…]*(?P<rest>.*)",
     re.DOTALL,
@@ -141,7 +149,7 @@ def from_json(text: str) -> str:
 def stamp_of(text: str) -> tuple[float | None, str] | None:
     """Return the seconds since the loop began, where a line tells them, and what follows; None without a stamp."""
     text = from_json(text)
-    match = _ELAPSED.match(text)
+    match = _ELAPSED.match(text) or _SIGNED.match(text)
     if not (match and any(match[g] for g in "hms")):
         match = _BARE.match(text)
         match = match if match and is_fact(match["rest"]) else None

@@ -80,11 +80,9 @@ def lives_on(before: OpenRun, event: Event) -> bool:
     return not ended and before.main is not None and before.main == (event.process, event.pid)
 
 
-def between_looks(
-    run: OpenRun, event: Event, phase: Phase | None, main_process: re.Pattern[str] | None
-) -> bool:
-    """Did a start fall between two looks of a polling loop? It shows by what it left."""
-    new_pid = (
+def is_replaced(run: OpenRun, event: Event, main_process: re.Pattern[str] | None) -> bool:
+    """Does a process of which a start has one come under another pid?"""
+    return (
         event.pid is not None
         and event.process is not None
         and main_process is not None
@@ -92,6 +90,13 @@ def between_looks(
         and any(name == event.process for name, _ in run.processes)
         and (event.process, event.pid) not in run.processes
     )
+
+
+def between_looks(
+    run: OpenRun, event: Event, phase: Phase | None, main_process: re.Pattern[str] | None
+) -> bool:
+    """Did a start fall between two looks of a polling loop? It shows by what it left."""
+    new_pid = is_replaced(run, event, main_process)
     fell = (
         phase is not None
         and PHASE_RANK[Phase.UNKNOWN] < PHASE_RANK[phase] <= PHASE_RANK[Phase.DIST_INIT]

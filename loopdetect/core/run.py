@@ -42,6 +42,8 @@ class Machine:
         self._last_time: float | None = None
         self.polled = False
         self.anonymous = False
+        self._copying = False
+        self._latest: float | None = None
         self.main_process: re.Pattern[str] | None = None
         self.child_process: re.Pattern[str] | None = None
 
@@ -72,6 +74,11 @@ class Machine:
             return False
         if self._is_old_news(event):
             return False
+        if event.time is not None:
+            if self._latest is None or event.time > self._latest:
+                self._latest, self._copying = event.time, False
+        elif self._copying and event.kind is Kind.EXIT:
+            return False  # a copy of the log holds the exit once more
         handler(self, event)
         self._remember_process(event)
         run = self.open
@@ -140,6 +147,7 @@ class Machine:
         # No two starts fall into one moment of the same clock: this is a shipper's copy of the line.
         line = (event.text, event.time, event.pid)
         if event.time is not None and line in self._starts:
+            self._copying = True
             return
         if run is None:
             self._begin(event)
@@ -147,7 +155,8 @@ class Machine:
             pass  # a worker of the same start
         elif rule.repeats:
             died = run.ready and run.dead_line is not None
-            if died or restarts.is_over(run) or restarts.boots_again(run, event):
+            replaced = self.polled and restarts.is_replaced(run, event, self.main_process)
+            if died or replaced or restarts.is_over(run) or restarts.boots_again(run, event):
                 self._begin(event)
         elif not restarts.continues(run, event):
             self._begin(event)

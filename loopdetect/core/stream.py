@@ -378,7 +378,8 @@ class Stream:
         if before.strip() and not panic:
             match = self._chain.match(message.text, message.level)
             if match is not None:
-                excused = excused or match.rule.kind in (Kind.HARMLESS, Kind.REQUEST_ERROR)
+                # Words of its own head a traceback, not the line before.
+                excused = match.rule.kind in (Kind.HARMLESS, Kind.REQUEST_ERROR)
                 if match.rule.kind in (Kind.CASCADE, Kind.STOP):
                     self._fold(line, message, time, match.rule.kind, match)
         if key in self._blocks:

@@ -17,6 +17,8 @@ from loopdetect.live.tail import FileTail, Look, PipeTail, Tail
 
 # A child must not stand still because we are busy for a moment.
 PIPE_BYTES: Final = 1 << 20
+LAST_BYTES: Final = 4096
+LAST_LINES: Final = 3
 PROBLEMS: Final = {
     errno.ENOENT: ("its folder does not exist", "make the folder, or give another file"),
     errno.EISDIR: ("this is a folder", "give a file in it"),
@@ -85,6 +87,18 @@ def to_pipe(name: str) -> Output:
     with contextlib.suppress(OSError, AttributeError):
         fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
     return Output(writing, PassedOn(ChildPipe(reading, name)), None)
+
+
+def last_words(path: str, since: int) -> list[str]:
+    """Return the last lines that are not empty of what a file holds from the offset `since` on."""
+    try:
+        with open(path, "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(since, size - LAST_BYTES))
+            text = file.read(LAST_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return []
+    return [line.rstrip() for line in text.splitlines() if line.strip()][-LAST_LINES:]
 
 
 class ChildPipe(PipeTail):

@@ -177,9 +177,11 @@ def _line_hit(decision: Decision, log: LogWatch) -> str:
 
 def _died(decision: Decision, log: LogWatch) -> str:
     word, run = decision.fused.state.value, decision.seen.log.run
+    if decision.seen.log.log is Log.OVER:
+        run = None
     told_by_log = run is not None and run.outcome in BAD
     parts = [word]
-    if run is not None and run.phase is not Phase.UNKNOWN and decision.seen.log.log is not Log.OVER:
+    if run is not None and run.phase is not Phase.UNKNOWN:
         parts.append("while serving" if run.phase is Phase.SERVING else f"in {run.phase.spoken}")
     if decision.served_s is not None:
         parts.append(f"{spoken(decision.served_s)} after it was ready,")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Final
 
@@ -100,6 +100,10 @@ class LogWatch:
 
     # -- bytes in
 
+    def next_file(self, name: str, *, restarted: bool = False) -> None:
+        """Name what is fed from here on; `restarted` says that a new process writes it."""
+        self._detector.next_file(name, restarted=restarted)
+
     def feed(self, look: Look, now: float) -> None:
         """Take what one look at the log gave."""
         self._exists = look.exists
@@ -124,14 +128,19 @@ class LogWatch:
         reports = self.reports()
         self._files.append(reports[0].lines if reports else 0)
 
-    def mark(self, called_at: float | None) -> None:
-        """Make history of all that was fed; `called_at` is in seconds since 1970, None for a pipe."""
+    def mark(self, called_at: float | None, *, closed: bool = False) -> None:
+        """Make history of all that was fed; `called_at` is in seconds since 1970, None for a pipe.
+
+        `closed` says that whatever wrote it writes no more: a new process is about to be started.
+        """
         if called_at is not None:
             # Between the call and the first look the server may have come far already.
-            since = self._modified is not None and self._modified >= called_at
+            written = self._modified is not None and self._modified >= called_at
+            since = written and not closed
             for report in self.reports():
                 self._advanced(report, self._called)
-                self._marks[report.stream] = mark_of(report, written_since=since)
+                mark = mark_of(report, written_since=since)
+                self._marks[report.stream] = replace(mark, closed=mark.last_run if closed else 0)
             self._grown = since
             if not since:
                 self._patterns.forget_failure()
@@ -165,10 +174,10 @@ class LogWatch:
         advance = self._advanced(report, now)
         log = state_since(report, mark)
         if log is Log.OVER and gone:
-            log = state_since(report, Mark())
+            log = state_since(report, Mark(closed=mark.closed))
         quiet, allowed = now - advance.at, self._allowed(report, advance)
         slow = report.verdict.state is State.STALLED and self._grown and quiet >= min(60.0, allowed)
-        if self._may_recover(report, log, now) and quiet < allowed:
+        if not gone and self._may_recover(report, log, now) and quiet < allowed:
             log = Log.FAILING
         if log is Log.LOADING and (quiet >= allowed or slow):
             log = Log.STALLED

@@ -97,7 +97,7 @@ class Wait:
         """Read what the log holds already, which is history; raises SourceError."""
         while self.read():
             pass
-        self.log.mark(self.clock.called_at() if self.history else None)
+        self.log.mark(self.clock.called_at() if self.history else None, closed=self.own)
 
     def go_on(self, judge: Judge) -> Decision:
         """Return when the judge knows the answer; raises SourceError."""
@@ -136,7 +136,7 @@ class Wait:
         self.read()
         now = self._in_sight(lost)
         gone = process[1] is not None and process[1].process in (Process.GONE, Process.STOPPED)
-        view = self.log.view(now, gone=gone and not self.own)
+        view = self.log.view(now, gone=gone)
         if view.bad_ends > self._bad:
             self._bad, self._bad_at = view.bad_ends, now
         return Seen(

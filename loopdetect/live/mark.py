@@ -18,11 +18,15 @@ _OF_OUTCOME: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Where one stream stood: its line, its last run, and the runs that had ended by then."""
+    """Where one stream stood: its line, its last run, and the runs that had ended by then.
+
+    Runs up to number `closed` were of processes that write no more.
+    """
 
     line: int = 0
     last_run: int = 0
     over: frozenset[int] = frozenset()
+    closed: int = 0
 
 
 def mark_of(report: Report, *, written_since: bool) -> Mark:
@@ -84,6 +88,8 @@ def state_since(report: Report, mark: Mark) -> Log:
     if not report.runs:
         return Log.SILENT
     last = report.runs[-1]
+    if last.number <= mark.closed:
+        return Log.OVER
     if ended(last) and (last.number in mark.over or last.last_line <= mark.line):
         return Log.OVER
     if last.outcome in BAD:

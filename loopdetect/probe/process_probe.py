@@ -20,9 +20,7 @@ Born = Callable[[int], float | None]
 class PidProbe:
     """Watches one process by pid and the time it was created."""
 
-    def __init__(
-        self, pid: int, born: Born | None = None, started: Born = started_at
-    ) -> None:
+    def __init__(self, pid: int, born: Born | None = None, started: Born = started_at) -> None:
         """`born` and `started` tell when a process was created, the one on any clock at all."""
         self.pid = pid
         self._born = born or created_at

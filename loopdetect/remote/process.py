@@ -34,7 +34,9 @@ class RemoteProcess:
 
     def unseen(self) -> str:
         """Return what is said of the process while the host is out of reach."""
-        what = f"process {self._pid}" if self._pid is not None else f"the process in {self._pid_file}"
+        what = (
+            f"process {self._pid}" if self._pid is not None else f"the process in {self._pid_file}"
+        )
         return f"{what} is out of sight"
 
     def _watch(self, pid: int) -> PidProbe:
@@ -62,7 +64,7 @@ class RemoteProcess:
             return 0.0
         if kind == "stamp":
             return time.mktime(time.strptime(" ".join(rest[1:]), _STAMP))
-        state, ticks, uptime, hertz = rest
+        _, ticks, uptime, hertz = rest
         born = int(ticks) / int(hertz)
         self._started = time.time() - (float(uptime) - born)
         return born

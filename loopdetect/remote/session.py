@@ -115,7 +115,8 @@ class Session:
             raise SourceError(
                 f"{caller.command[0]}: {problem.strerror}", "install OpenSSH, or see --ssh-command"
             ) from problem
-        assert self._ssh.stdin and self._ssh.stdout and self._ssh.stderr
+        assert self._ssh.stdin is not None
+        assert self._ssh.stdout is not None
         self._in, self._out = self._ssh.stdin.fileno(), self._ssh.stdout.fileno()
         self._listener = threading.Thread(target=self._listen, name="loopdetect-ssh", daemon=True)
         self._listener.start()
