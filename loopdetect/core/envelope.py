@@ -109,6 +109,11 @@ _ENVELOPES: Final = (
         rf"(?P<time>\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?)[ \t](?!- | *\[?(?:{_LEVELS})\b(?!:))(?P<text>.*)",
     ),
     ("stamp-ts", rf"(?P<time>{_SYSLOG}) (?! *(?:{_LEVELS})\b(?!:))(?P<text>.*)"),
+    (
+        "csv",
+        rf'"?(?P<time>{_TIME}{_ZONE}|\d{{13}})"?,(?:[^,"]{{0,80}},){{0,3}}"(?P<text>.*)"\s*',
+    ),
+    ("csv-bare", r"(?P<time>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?Z|\d{13}),(?P<text>.*)"),
     ("torch-rank", r"\[(?P<process>(?:rank|default)\d+)\]: ?(?P<text>.*)"),
     ("srun", r"(?P<rank>\d{1,4}): (?=[\[(A-Z])(?P<text>.*)"),
     (
@@ -121,7 +126,7 @@ _OPENINGS: Final = {
     "cri": "0", "kubectl": "[", "procfile": "0", "tai64n": "@", "pm2-daemon": "0A", "pm2": "0",
     "compose": "0Aa", "buildkite": " ", "journal-iso": "0", "journal-full": "A", "syslog": "A",
     "journal-unix": "0", "supervisord": "0", "svlogd": "0", "stamp-nano": "0", "stamp-bracket": "[", "stamp-clock": "[",
-    "stamp-iso": "0", "stamp-plain": "0", "stamp-ts": "A", "torch-rank": "[", "srun": "0", "ray": "(",
+    "stamp-iso": "0", "stamp-plain": "0", "stamp-ts": "A", "csv": '0"', "csv-bare": "0", "torch-rank": "[", "srun": "0", "ray": "(",
 }  # fmt: skip
 # stern puts pod and container before the line with a space only; it needs names that look like a pod's.
 _STERN: Final = re.compile(
@@ -129,7 +134,7 @@ _STERN: Final = re.compile(
     re.DOTALL,
 )
 _NUMBERED: Final = re.compile(r"[-_]\d+\Z")
-_QUICK: Final = re.compile(r"[\[({@A-Za-z0-9 ]")
+_QUICK: Final = re.compile(r'[\[({@A-Za-z0-9 "]')
 _JSON_TIMES: Final = (
     "time",
     "timestamp",
@@ -201,10 +206,11 @@ def _that_open_with(opening: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
 def _inner(line: Enveloped, name: str, groups: dict[str, str | None]) -> Enveloped:
     stamp = line.stamp
     if stamp is None and groups.get("time"):
-        stamp = parse(str(groups["time"]))
+        time = str(groups["time"])
+        stamp = _json_time(int(time)) if time.isdigit() else parse(time)
     return replace(
         line,
-        text=groups["text"] or "",
+        text=(groups["text"] or "").replace('""', '"' if name == "csv" else '""'),
         stamp=stamp,
         stream=line.stream or groups.get("stream"),
         process=groups.get("process") or line.process,
