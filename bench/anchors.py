@@ -242,10 +242,7 @@ def plans() -> dict[str, object]:
             [anchor.decode("latin-1") for anchor in group]
             for group in arranged(best(literals, noise), noise)
         ]
-    common = [
-        piece.decode("latin-1")
-        for piece, _ in islice(everything.most_common(), COMMON)
-    ]
+    common = [piece.decode("latin-1") for piece, _ in islice(everything.most_common(), COMMON)]
     return {"common": common, "plans": found}
 
 
@@ -265,7 +262,9 @@ def missing() -> list[str]:
 
 def main() -> int:
     """Write the anchors, or check them."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--check", action="store_true")
     if parser.parse_args().check:
         found = missing()

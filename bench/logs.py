@@ -33,7 +33,14 @@ QUOTED: Final = (
     r"\nTraceback (most recent call last):\n  File \"main.py\", line 7, in <module>\n"
     r"RuntimeError: CUDA out of memory"
 )
-PATHS: Final = ("/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/health", "/metrics", "/v1/models")
+PATHS: Final = (
+    "/v1/chat/completions",
+    "/v1/completions",
+    "/v1/embeddings",
+    "/health",
+    "/metrics",
+    "/v1/models",
+)
 
 
 def size_of(text: str) -> int:
@@ -61,7 +68,9 @@ class Server:
         self.now += 20
         self.pid += self.random.randrange(1, 50)
 
-    def bar(self, label: str, total: int, *, redrawn: bool = False, form: str = "tqdm") -> Iterator[str]:
+    def bar(
+        self, label: str, total: int, *, redrawn: bool = False, form: str = "tqdm"
+    ) -> Iterator[str]:
         """A progress bar from nothing to its end."""
         for done in range(total + 1):
             self.now += 0.2
@@ -124,7 +133,9 @@ class Vllm(Server):
 
     def say(self, where: str, text: str, level: str = "INFO") -> str:
         self.tick(0.3)
-        return f"(APIServer pid={self.pid}) {level} {self.stamp('%m-%d %H:%M:%S')} [{where}] {text}\n"
+        return (
+            f"(APIServer pid={self.pid}) {level} {self.stamp('%m-%d %H:%M:%S')} [{where}] {text}\n"
+        )
 
     def core(self, where: str, text: str, level: str = "INFO") -> str:
         line = self.say(where, text, level)
@@ -132,24 +143,40 @@ class Vllm(Server):
 
     def start(self, *, upto: int = 9, shards: int = 60, redrawn: bool = False) -> Iterator[str]:
         yield self.say("api_server.py:1839", "vLLM API server version 0.11.0")
-        yield self.say("utils.py:233", "non-default args: {'model': '/models/m', 'max_model_len': 32768}")
+        yield self.say(
+            "utils.py:233", "non-default args: {'model': '/models/m', 'max_model_len': 32768}"
+        )
         yield self.say("model.py:547", "Resolved architecture: LlamaForCausalLM")
-        yield self.core("core.py:77", "Initializing a V1 LLM engine (v0.11.0) with config: model='/models/m'")
+        yield self.core(
+            "core.py:77", "Initializing a V1 LLM engine (v0.11.0) with config: model='/models/m'"
+        )
         yield self.core("gpu_model_runner.py:2602", "Starting to load model /models/m...")
-        yield from self.bar("Loading safetensors checkpoint shards", shards, redrawn=redrawn, form="plain")
+        yield from self.bar(
+            "Loading safetensors checkpoint shards", shards, redrawn=redrawn, form="plain"
+        )
         if upto < 2:
             return
         yield self.core("default_loader.py:267", "Loading weights took 13.51 seconds")
-        yield self.core("gpu_model_runner.py:2653", "Model loading took 14.9889 GiB and 14.1 seconds")
-        yield self.core("backends.py:548", "Using cache directory: /cache/torch_compile_cache/ab/rank_0_0")
+        yield self.core(
+            "gpu_model_runner.py:2653", "Model loading took 14.9889 GiB and 14.1 seconds"
+        )
+        yield self.core(
+            "backends.py:548", "Using cache directory: /cache/torch_compile_cache/ab/rank_0_0"
+        )
         yield self.core("monitor.py:34", "torch.compile takes 41.20 s in total")
         yield self.core("gpu_worker.py:298", "Available KV cache memory: 34.55 GiB")
         if upto < 3:
             return
         yield self.core("kv_cache_utils.py:1087", "GPU KV cache size: 452,848 tokens")
-        yield from self.bar("Capturing CUDA graphs (mixed prefill-decode, PIECEWISE)", 67, redrawn=redrawn)
-        yield self.core("gpu_model_runner.py:3480", "Graph capturing finished in 20 secs, took 0.92 GiB")
-        yield self.core("core.py:210", "init engine (profile, create kv cache, warmup model) took 80.1 seconds")
+        yield from self.bar(
+            "Capturing CUDA graphs (mixed prefill-decode, PIECEWISE)", 67, redrawn=redrawn
+        )
+        yield self.core(
+            "gpu_model_runner.py:3480", "Graph capturing finished in 20 secs, took 0.92 GiB"
+        )
+        yield self.core(
+            "core.py:210", "init engine (profile, create kv cache, warmup model) took 80.1 seconds"
+        )
         yield self.say("api_server.py:1634", "Starting vLLM API server 0 on http://0.0.0.0:8000")
         for path in PATHS:
             yield self.say("launcher.py:36", f"Route: {path}, Methods: GET, HEAD")
@@ -183,7 +210,11 @@ class Vllm(Server):
         yield self.core("core.py:708", "EngineCore failed to start.", "ERROR")
         yield self.core("core.py:708", "Traceback (most recent call last):", "ERROR")
         for step in range(12):
-            yield self.core("core.py:708", f'  File "/opt/app/core.py", line {90 + step}, in step_{step}', "ERROR")
+            yield self.core(
+                "core.py:708",
+                f'  File "/opt/app/core.py", line {90 + step}, in step_{step}',
+                "ERROR",
+            )
             yield self.core("core.py:708", f"    return self.step_{step + 1}()", "ERROR")
         yield self.core("core.py:708", words, "ERROR")
         yield f"(APIServer pid={self.pid}) Traceback (most recent call last):\n"
@@ -208,20 +239,35 @@ class Sglang(Server):
         for rank in ranks:
             yield self.say("Init torch distributed begin.", rank)
             yield self.say("Load weight begin. avail mem=78.81 GB", rank)
-        yield from self.bar("Loading safetensors checkpoint shards", shards, redrawn=redrawn, form="plain")
+        yield from self.bar(
+            "Loading safetensors checkpoint shards", shards, redrawn=redrawn, form="plain"
+        )
         if upto < 2:
             return
         for rank in ranks:
-            yield self.say("Load weight end. type=LlamaForCausalLM, avail mem=45.00 GB, mem usage=33.70 GB.", rank)
-            yield self.say("KV Cache is allocated. #tokens: 461234, K size: 17.60 GB, V size: 17.60 GB", rank)
+            yield self.say(
+                "Load weight end. type=LlamaForCausalLM, avail mem=45.00 GB, mem usage=33.70 GB.",
+                rank,
+            )
+            yield self.say(
+                "KV Cache is allocated. #tokens: 461234, K size: 17.60 GB, V size: 17.60 GB", rank
+            )
         if upto < 3:
             return
         for rank in ranks:
-            yield self.say("Capture cuda graph begin. This can take up to several minutes. avail mem=9.31 GB", rank)
+            yield self.say(
+                "Capture cuda graph begin. This can take up to several minutes. avail mem=9.31 GB",
+                rank,
+            )
         yield from self.bar("Capturing batches (bs=160 avail_mem=9.02 GB)", 23, redrawn=redrawn)
         for rank in ranks:
-            yield self.say("Capture cuda graph end. Time elapsed: 12.40 s. mem usage=0.73 GB. avail mem=8.58 GB.", rank)
-            yield self.say("max_total_num_tokens=461234, chunked_prefill_size=8192, context_len=131072", rank)
+            yield self.say(
+                "Capture cuda graph end. Time elapsed: 12.40 s. mem usage=0.73 GB. avail mem=8.58 GB.",
+                rank,
+            )
+            yield self.say(
+                "max_total_num_tokens=461234, chunked_prefill_size=8192, context_len=131072", rank
+            )
         yield from self.listening(30000)
         yield self.say("The server is fired up and ready to roll!")
 
@@ -241,7 +287,9 @@ class Sglang(Server):
                 " TP0",
             )
             if prompts:
-                yield self.say(f"Receive: obj=GenerateReqInput(rid='{int(r() * 1e12):x}', text='{self.prompt()}')")
+                yield self.say(
+                    f"Receive: obj=GenerateReqInput(rid='{int(r() * 1e12):x}', text='{self.prompt()}')"
+                )
             yield self.access()
 
     def crash(self, number: int) -> Iterator[str]:
@@ -278,7 +326,9 @@ class LlamaCpp(Server):
             yield from self.bar("Downloading m.gguf", shards, redrawn=redrawn)
         if upto < 2:
             return
-        yield self.say("srv    load_model: initializing, n_slots = 4, n_ctx_slot = 2048, kv_unified = 'true'")
+        yield self.say(
+            "srv    load_model: initializing, n_slots = 4, n_ctx_slot = 2048, kv_unified = 'true'"
+        )
         if upto < 3:
             return
         yield self.say("srv  llama_server: model loaded")
@@ -289,14 +339,20 @@ class LlamaCpp(Server):
         r = self.random.random
         for slot in range(8):
             task = int(r() * 1e6)
-            yield self.say(f"slot launch_slot_: id  {slot % 4} | task {task} | processing task, is_child = 0")
+            yield self.say(
+                f"slot launch_slot_: id  {slot % 4} | task {task} | processing task, is_child = 0"
+            )
             yield self.say(
                 f"slot print_timing: id  {slot % 4} | task {task} | prompt eval time = {r() * 90:10.2f} ms / "
                 f"{int(r() * 900):5d} tokens ({r():8.2f} ms per token, {r() * 5000:8.2f} tokens per second)"
             )
-            yield self.say(f"slot      release: id  {slot % 4} | task {task} | stop processing: n_tokens = 31, truncated = 0")
+            yield self.say(
+                f"slot      release: id  {slot % 4} | task {task} | stop processing: n_tokens = 31, truncated = 0"
+            )
             if access:
-                yield self.say("srv  log_server_r: done request: POST /v1/chat/completions 127.0.0.1 200")
+                yield self.say(
+                    "srv  log_server_r: done request: POST /v1/chat/completions 127.0.0.1 200"
+                )
 
     def crash(self, number: int) -> Iterator[str]:
         yield self.say("srv    load_model: failed to load model, '/models/m.gguf'", "E")
@@ -309,7 +365,9 @@ class LlamaCpp(Server):
 SERVERS: Final[dict[str, type[Server]]] = {"vllm": Vllm, "sglang": Sglang, "llama-cpp": LlamaCpp}
 
 
-def normal(server: Server, size: int, *, access: bool = True, prompts: bool = False) -> Iterator[str]:
+def normal(
+    server: Server, size: int, *, access: bool = True, prompts: bool = False
+) -> Iterator[str]:
     """Two long lives, then a crash loop."""
     each = max(0, (size - LOOP * 9000) // 2 - 30_000)
     for number in range(2):
@@ -393,7 +451,9 @@ def write(out: IO[bytes], kind: str, server: str, size: int, seed: int = 1) -> i
 
 def main() -> int:
     """Make one log."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("out")
     parser.add_argument("--kind", choices=KINDS, default="normal")
     parser.add_argument("--server", choices=SERVERS, default="vllm")

@@ -105,12 +105,13 @@ class Host:
 
     def rise(self) -> None:
         assert SSHD is not None
-        self.sshd = subprocess.Popen(
-            [SSHD, "-D", "-e", "-f", f"{self.folder}/sshd.conf"],
-            stdin=subprocess.DEVNULL,
-            stderr=(self.folder / "sshd.log").open("ab"),
-            start_new_session=True,
-        )
+        with (self.folder / "sshd.log").open("ab") as log:
+            self.sshd = subprocess.Popen(
+                [SSHD, "-D", "-e", "-f", f"{self.folder}/sshd.conf"],
+                stdin=subprocess.DEVNULL,
+                stderr=log,
+                start_new_session=True,
+            )
         until(self._listens)
 
     def sessions(self) -> list[psutil.Process]:

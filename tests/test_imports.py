@@ -28,12 +28,16 @@ ALLOWED = {
     ("inspect", "--help"): {"click"},
     ("inspect", "-q", str(LOG)): {"click", *ENGINE},
     ("inspect", "--format", "json", str(LOG)): {"click", *ENGINE},
+    ("run", "--help"): {"click"},
+    ("run", "--stay", "-q", "--", "false"): {"click", *ENGINE},
     ("profiles", "list"): {"click", "tabulate", "wcwidth"},
 }
 # Parts of the standard library that cost, and what must not be there of ours.
 COSTLY = {
     ("--version",): {"tomllib", "asyncio", "bz2", "lzma", "loopdetect.core", "loopdetect.profiles"},
     ("inspect", "--help"): {"asyncio", "loopdetect.core", "loopdetect.profiles"},
+    ("run", "--help"): {"asyncio", "bz2", "lzma", "loopdetect.core", "loopdetect.launch"},
+    ("run", "--stay", "-q", "--", "false"): {"asyncio", "bz2", "lzma", "loopdetect.follow"},
     ("inspect", "-q", str(LOG)): {"asyncio", "loopdetect.live", "loopdetect.probe"},
 }
 

@@ -56,6 +56,16 @@ def test_truncation_is_seen_even_when_the_new_text_is_longer(tmp_path: Path) -> 
     assert drain(tail) == (b"second life, which says much more\n", [Turn.TRUNCATED])
 
 
+def test_truncation_is_seen_even_when_the_new_text_ends_in_the_same_words(tmp_path: Path) -> None:
+    path = tmp_path / "server.log"
+    same = b" of a server that dies of the same cause each time\n" * 9
+    path.write_bytes(b"life 1" + same)
+    tail = FileTail(str(path))
+    drain(tail)
+    path.write_bytes(b"life 2" + same)
+    assert drain(tail) == (b"life 2" + same, [Turn.TRUNCATED])
+
+
 def test_rotation_reads_the_old_file_to_its_end_first(tmp_path: Path) -> None:
     path = tmp_path / "server.log"
     path.write_bytes(b"one\n")

@@ -117,7 +117,7 @@ def run(
     child = Child(command)
     with ExitStack() as stack, Interrupts(*numbers) as signals:
         place = _place(path, os.path.basename(command[0]), care, quiet, since_now)
-        stack.callback(place.close)
+        stack.callback(lambda: place.close(used=child.pid is not None))
         name = place.path or os.path.basename(command[0])
         request = Request(log=name, until=State(until), color=color, **rest)
         evidence = _evidence(child, place, request)

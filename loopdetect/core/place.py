@@ -110,7 +110,9 @@ class Place:
         if self._line_start >= 0:
             head = self._buffer[self._line_start : min(at, self._line_start + LINE_HEAD)]
         else:
-            head = (self._head + self._buffer[self._start : min(at, self._start + LINE_HEAD)])[:LINE_HEAD]
+            head = (self._head + self._buffer[self._start : min(at, self._start + LINE_HEAD)])[
+                :LINE_HEAD
+            ]
         return head or None
 
     def _ended(self) -> bool:

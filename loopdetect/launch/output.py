@@ -32,21 +32,28 @@ NOT_A_FILE: Final = ("this is not a file", "give a file, or leave --log out")
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """The handle that the child gets, how it is read, and the file that it is, None for a pipe."""
+    """The handle that the child gets, how it is read, and the file that it is, None for a pipe.
+
+    `made` says that the file was not there before.
+    """
 
     handle: int
     tail: Tail
     path: str | None
+    made: bool = False
 
-    def close(self) -> None:
-        """Let go of both ends."""
+    def close(self, *, used: bool) -> None:
+        """Let go of both ends; a file that was made for nothing goes too."""
         self.tail.close()
         with contextlib.suppress(OSError):
             os.close(self.handle)
+            if self.path and self.made and not used and os.path.getsize(self.path) == 0:
+                os.unlink(self.path)
 
 
 def to_file(path: str, *, skip_present: bool = False) -> Output:
     """Append to a log file; raises LoopdetectError."""
+    made = not os.path.lexists(path)
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
     try:
         handle = os.open(path, flags, 0o666)
@@ -62,7 +69,7 @@ def to_file(path: str, *, skip_present: bool = False) -> Output:
         raise LoopdetectError(f"--log: {path}: {NOT_A_FILE[0]}", NOT_A_FILE[1])
     # It was for a pipe that nobody reads; the child shall not see it.
     os.set_blocking(handle, True)
-    return Output(handle, FileTail(path, skip_present=skip_present), path)
+    return Output(handle, FileTail(path, skip_present=skip_present), path, made)
 
 
 def to_new_file(name: str) -> Output:
@@ -77,8 +84,8 @@ def to_new_file(name: str) -> Output:
             f"no file can be made for the output: {problem.strerror}", "give one with --log FILE"
         ) from problem
     os.close(handle)
-    made = to_file(path)
-    return replace(made, tail=PassedOn(made.tail))
+    place = to_file(path)
+    return replace(place, tail=PassedOn(place.tail), made=True)
 
 
 def to_pipe(name: str) -> Output:

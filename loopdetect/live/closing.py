@@ -56,9 +56,10 @@ def final_reports(decision: Decision, log: LogWatch) -> tuple[Report, ...]:
 def _with_exit(report: Report, decision: Decision) -> tuple[Run, ...]:
     """Return the runs, the last one with what is known of its process's end."""
     process, runs = decision.seen.process, report.runs
-    if process is None or not runs or decision.seen.log.log is Log.OVER or runs[-1].exit != Exit():
+    left = process.exit if process is not None else None
+    if left is None or not runs or decision.seen.log.log is Log.OVER or runs[-1].exit != Exit():
         return runs
-    return runs[:-1] + (replace(runs[-1], exit=process.exit),)
+    return runs[:-1] + (replace(runs[-1], exit=left),)
 
 
 def wait_object(decision: Decision, log: LogWatch, code: int) -> dict[str, object]:
@@ -193,10 +194,10 @@ def _died(decision: Decision, log: LogWatch) -> str:
 
 def _exit(decision: Decision) -> str:
     process, run = decision.seen.process, decision.seen.log.run
-    left = process.exit if process is not None else Exit()
-    if left == Exit() and run is not None and decision.seen.log.log is not Log.OVER:
+    left = process.exit if process is not None else None
+    if left is None and run is not None and decision.seen.log.log is not Log.OVER:
         left = run.exit
-    return f" ({left.signal or f'exit {left.code}'})" if left != Exit() else ""
+    return f" ({left.signal or f'exit {left.code}'})" if left not in (None, Exit()) else ""
 
 
 def _looping(decision: Decision, log: LogWatch) -> str:
@@ -273,9 +274,12 @@ _HEADLINES: Final[dict[Ending, Callable[[Decision, LogWatch], str]]] = {
 
 def cause_of(decision: Decision) -> Cause | None:
     """Return the cause of what decided: that of the verdict, else of the last run that died."""
-    report = decision.seen.log.report
-    if report is None or (decision.ending in _ENDED and decision.seen.log.log is Log.OVER):
+    report, view = decision.seen.log.report, decision.seen.log
+    if report is None:
         return None
-    if report.verdict.cause is not None:
-        return report.verdict.cause
-    return next((run.cause for run in reversed(report.runs) if run.cause is not None), None)
+    latest = (run.cause for run in reversed(report.runs) if run.cause is not None)
+    cause = report.verdict.cause or next(latest, None)
+    if cause is None or decision.ending not in _ENDED or view.log is not Log.OVER:
+        return cause
+    # It died before it told of its start: what stood in the log before is another one's cause.
+    return cause if cause.line > view.held else None

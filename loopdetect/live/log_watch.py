@@ -28,7 +28,8 @@ ANEW: Final = (Turn.TRUNCATED, Turn.REPLACED)
 class LogView:
     """What the log tells at one moment; times in seconds.
 
-    `coming_up_s` is how long the run took to serve, or takes so far, as seen here.
+    `coming_up_s` is how long the run took to serve, or takes so far, as seen here; `held` is how
+    many lines stood in the log before.
     """
 
     log: Log
@@ -45,6 +46,7 @@ class LogView:
     coming_up_s: float = 0.0
     exists: bool = True
     modified: float | None = None
+    held: int = 0
 
     @property
     def run(self) -> Run | None:
@@ -173,8 +175,8 @@ class LogWatch:
         mark = self._marks.get(report.stream, Mark())
         advance = self._advanced(report, now)
         log = state_since(report, mark)
-        if log is Log.OVER and gone:
-            log = state_since(report, Mark(closed=mark.closed))
+        if log is Log.OVER and gone and not mark.closed:
+            log = state_since(report, Mark())
         quiet, allowed = now - advance.at, self._allowed(report, advance)
         slow = report.verdict.state is State.STALLED and self._grown and quiet >= min(60.0, allowed)
         if not gone and self._may_recover(report, log, now) and quiet < allowed:
@@ -211,6 +213,7 @@ class LogWatch:
             anew=len(self._files) - 1,
             run_seen_at=advance.run_at,
             modified=self._modified,
+            held=mark.line,
             coming_up_s=advance.phases.get(Phase.SERVING, now) - advance.run_at,
         )
 

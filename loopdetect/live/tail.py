@@ -23,6 +23,8 @@ from loopdetect.source.files import PROBLEMS, STDIN
 
 CHUNK: Final = 1 << 20
 MEMORY: Final = 64
+# Two lives that end in the same words still begin with another pid or at another time.
+BEGINNING: Final = 256
 UNREADABLE_HINT: Final = "loopdetect wait follows plain text that grows"
 
 
@@ -60,7 +62,7 @@ class Tail(Protocol):
 
 
 class Reading:
-    """How far one file was read, and the last bytes of it, by which it is known again."""
+    """How far one file was read, and its first and last bytes, by which it is known again."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -68,14 +70,17 @@ class Reading:
 
     def rewind(self) -> None:
         """Begin at the file's beginning."""
-        self.offset, self.last, self._head, self._fresh = 0, b"", b"", True
+        self.offset, self.first, self.last = 0, b"", b""
+        self._head, self._fresh = b"", True
 
     def skip_to(self, offset: int, last: bytes) -> None:
         """Begin at `offset`, behind the bytes `last`."""
-        self.offset, self.last, self._fresh = offset, last, False
+        self.offset, self.first, self.last, self._fresh = offset, b"", last, False
 
     def take(self, data: bytes) -> bytes:
         """Go on behind `data` and return what of it is log text; raises SourceError."""
+        if self.offset == len(self.first):
+            self.first += data[: BEGINNING - len(self.first)]
         self.offset += len(data)
         self.last = (self.last + data[-MEMORY:])[-MEMORY:]
         if self._fresh and data:
@@ -168,11 +173,12 @@ class FileTail:
         return True
 
     def _same(self) -> bool:
-        """True while the last bytes that were read still stand where they were."""
-        last = self._reading.last
+        """True while the first and last bytes that were read still stand where they were."""
+        first, last = self._reading.first, self._reading.last
         if not last or self._handle is None:
             return True
-        return os.pread(self._handle, len(last), self._reading.offset - len(last)) == last
+        there = os.pread(self._handle, len(last), self._reading.offset - len(last)) == last
+        return there and os.pread(self._handle, len(first), 0) == first
 
     def _read(self) -> bytes:
         assert self._handle is not None

@@ -32,7 +32,7 @@ class ProcessSeen:
     pid: int | None = None
     final: bool = True
     started: float | None = None
-    exit: Exit = Exit()
+    exit: Exit | None = None
 
 
 class HealthProbe(Protocol):

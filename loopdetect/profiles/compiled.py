@@ -92,7 +92,9 @@ def _with_codes(rows: Sequence[Sequence[str]]) -> list[list[str]]:
 def _profile(values: Sequence[Any], folder: Path) -> Profile:
     given = dict(zip(_PROFILE, values, strict=True))
     given["extends"] = tuple(given["extends"])
-    given["prefixes"] = tuple(Prefix(pattern, tuple(samples)) for pattern, samples in given["prefixes"])
+    given["prefixes"] = tuple(
+        Prefix(pattern, tuple(samples)) for pattern, samples in given["prefixes"]
+    )
     given["rules"] = tuple([_rule(row) for row in given["rules"]])
     given["path"] = str(folder / Path(given["path"]).name)
     return Profile(**given)

@@ -79,7 +79,7 @@ class RemoteFile:
     def _rest(self, session: Session) -> Iterator[Look]:
         """Yield what was still written to a file that lost its name."""
         while self._open_in is session:
-            block = session.read(self._reading.offset, 0, 1, REST)
+            block = session.read(self._reading.offset, 0, 0, 1, REST)
             if block.data:
                 yield Look(self._reading.take(block.data), exists=False)
             if not block.whole:
@@ -96,7 +96,7 @@ class RemoteFile:
             return None
         self._open_in, self._identity = session, facts.identity
         if self._skip:
-            block = session.read(start, 0, max(1, facts.size - start))
+            block = session.read(start, 0, 0, max(1, facts.size - start))
             self._reading.skip_to(start + len(block.data), block.data)
             self._skip = False
         elif not offset:
@@ -106,14 +106,14 @@ class RemoteFile:
     def _grown(self, session: Session, facts: Facts) -> Iterator[Look]:
         reading = self._reading
         while True:
-            known = reading.last
             anew = facts.size < reading.offset
             block = None
             if not anew:
                 size = max(1, min(CHUNK, facts.size - reading.offset))
-                block = session.read(reading.offset, len(known), size)
+                first, last = reading.first, reading.last
+                block = session.read(reading.offset, len(first), len(last), size)
                 renamed = block.facts.identity != self._identity
-                anew = block.before != known and not renamed
+                anew = block.known != first + last and not renamed
             if anew or block is None:
                 opened = self._open(session, facts)
                 if opened is None:

@@ -20,6 +20,7 @@ QUEUED: Final = 32
 FIRST_PAUSE_S: Final = 0.5
 LONGEST_PAUSE_S: Final = 15.0
 # A jump host and a slow login come on top of the time for the connection itself.
+LEAVE_S: Final = 2.0
 LONGEST_LOGIN_S: Final = 3.0 * CONNECT_S
 _HINT: Final = "check that `ssh {host}` works without a question, or see --ssh-command"
 
@@ -51,7 +52,7 @@ class Link:
     def connect(self, limit: float) -> None:
         """Reach the host within `limit` seconds; raises SourceError."""
         try:
-            self._session = Session(self._caller, min(limit, LONGEST_LOGIN_S), self._hear)
+            self._session = self._log_in(min(limit, LONGEST_LOGIN_S))
         except LinkLost as problem:
             host = self._caller.host
             raise SourceError(f"cannot reach {host}: {problem}", _HINT.format(host=host)) from None
@@ -79,9 +80,9 @@ class Link:
         self._over.set()
         session = self._session
         if session is not None:
-            session.close()
+            session.end()
         if self._thread is not None:
-            self._thread.join(1.0)
+            self._thread.join(LEAVE_S)
 
     # -- what else is seen
 
@@ -108,6 +109,9 @@ class Link:
 
     # -- the thread
 
+    def _log_in(self, limit: float) -> Session:
+        return Session(self._caller, limit, self._hear, self._over)
+
     def _hear(self) -> None:
         with self._news:
             self._heard += 1
@@ -122,7 +126,7 @@ class Link:
                 self._cut(str(problem))
             except SourceError as problem:
                 self._problem = problem
-                return
+                self._over.set()
             session.close()
             session = self._session = self._again()
 
@@ -158,7 +162,7 @@ class Link:
         pause = FIRST_PAUSE_S
         while not self._over.wait(pause):
             try:
-                session = Session(self._caller, LONGEST_LOGIN_S, self._hear)
+                session = self._log_in(LONGEST_LOGIN_S)
             except (LinkLost, SourceError) as problem:
                 self._cut(str(problem))
                 pause = min(2 * pause, LONGEST_PAUSE_S)

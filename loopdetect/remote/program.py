@@ -61,7 +61,7 @@ process() {
   case $t in *ermitted*) echo alive ;; *) echo gone ;; esac
 }
 printf '\n%s\n' '@MARKER@'
-while read -r verb a b c d; do
+while read -r verb a b c d e; do
   case $verb in
     stat) facts ;;
     open)
@@ -73,13 +73,14 @@ while read -r verb a b c d; do
     read)
       h=
       if [ "$b" -gt 0 ]; then
-        h=$( { dd bs=1 skip="$a" count="$b" <"$f" | od -An -v -tx1 | tr -d ' \n\t'; } 2>/dev/null )
+        h=$( { { dd bs=1 count="$e" <"$f"; dd bs=1 skip="$a" count="$b" <"$f"
+             } | od -An -v -tx1 | tr -d ' \n\t'; } 2>/dev/null )
       fi
       echo "before $h"
-      e=$( { { dd bs="$c" count="$d" <&3 2>&5
+      r=$( { { dd bs="$c" count="$d" <&3 2>&5
                dd if=/dev/zero bs="$c" count="$d" 2>/dev/null
              } | head -c $((c * d)) >&4; } 5>&1 )
-      echo "records ${e%% *}"
+      echo "records ${r%% *}"
       facts ;;
     process) process "$a" ;;
     pid)

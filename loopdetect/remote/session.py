@@ -23,6 +23,7 @@ ALIVE_OPTIONS: Final = ("ServerAliveInterval=3", "ServerAliveCountMax=3")
 ANSWER_S: Final = 30.0
 CONNECT_S: Final = 10
 LEAVE_S: Final = 1.0
+STEP_S: Final = 0.25
 LONGEST_LINE: Final = 4096
 # Before the program's first words a login shell may say this much on its own.
 LONGEST_GREETING: Final = 1 << 20
@@ -50,9 +51,12 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Bytes that were read; `before` is what stands before them, `whole` that none went astray."""
+    """Bytes that were read; `known` is what stands where the known bytes were.
 
-    before: bytes
+    `whole` says that none went astray.
+    """
+
+    known: bytes
     data: bytes
     whole: bool
     facts: Facts
@@ -95,8 +99,11 @@ class Caller:
 class Session:
     """Talks to the program on the host; every method raises LinkLost when the link is dead."""
 
-    def __init__(self, caller: Caller, limit: float, heard: Callable[[], None]) -> None:
-        self._heard = heard
+    def __init__(
+        self, caller: Caller, limit: float, heard: Callable[[], None], over: threading.Event
+    ) -> None:
+        """Log in within `limit` seconds, unless it is `over`; raises SourceError without ssh."""
+        self._heard, self._over = heard, over
         self._rest = b""
         self._asked = 0.0
         self._said: deque[str] = deque(maxlen=8)
@@ -127,7 +134,7 @@ class Session:
             self.close()
             raise
 
-    def close(self) -> None:
+    def end(self) -> None:
         """Let go of the host; its program ends as its input does."""
         if self._ssh.poll() is None:
             self._ssh.terminate()
@@ -135,6 +142,10 @@ class Session:
                 self._ssh.wait(LEAVE_S)
             self._ssh.kill()
             self._ssh.wait()
+
+    def close(self) -> None:
+        """End it, and close what leads to it; not while another thread talks."""
+        self.end()
         self._listener.join(LEAVE_S)
         for stream in (self._ssh.stdin, self._ssh.stdout):
             if stream is not None:
@@ -151,19 +162,22 @@ class Session:
         """Open the file and stand at the offset; returns what stands at the name since."""
         return self._facts(self._ask(f"open {offset // 4096} {offset % 4096}"))
 
-    def read(self, offset: int, before: int, size: int, count: int = 1) -> Block:
-        """Read on, up to `count` pieces of `size` bytes, and what stands `before` the offset."""
-        words = self._ask(f"read {offset - before} {before} {size} {count}")
+    def read(self, offset: int, first: int, last: int, size: int, count: int = 1) -> Block:
+        """Read on, up to `count` pieces of `size` bytes.
+
+        With them come the `first` bytes of the file and the `last` ones before the offset.
+        """
+        words = self._ask(f"read {offset - last} {last} {size} {count} {first}")
         data = self._bytes(size * count)
         records = re.fullmatch(r"records (\d+)\+(\d+)", self._line())
         facts = self._facts(self._line())
         try:
-            earlier = bytes.fromhex(words.removeprefix("before").strip())
+            known = bytes.fromhex(words.removeprefix("before").strip())
         except ValueError as problem:
             raise LinkLost("the shell on the host gives no sense") from problem
         if records is None:
-            return Block(earlier, b"", False, facts)
-        return Block(earlier, data[: int(records[1]) * size], records[2] == "0", facts)
+            return Block(known, b"", False, facts)
+        return Block(known, data[: int(records[1]) * size], records[2] == "0", facts)
 
     def process(self, pid: int) -> list[str]:
         """Return what the host says of a process, in words."""
@@ -230,9 +244,13 @@ class Session:
         return data[:count]
 
     def _more(self, deadline: float, late: str = "the link is silent") -> None:
-        ready, _, _ = select.select([self._out], [], [], max(0.0, deadline - time.monotonic()))
-        if not ready:
-            raise LinkLost(late)
+        while True:
+            wait = min(STEP_S, max(0.0, deadline - time.monotonic()))
+            ready, _, _ = select.select([self._out], [], [], wait)
+            if ready:
+                break
+            if self._over.is_set() or time.monotonic() >= deadline:
+                raise LinkLost(late)
         data = os.read(self._out, 1 << 18)
         if not data:
             raise LinkLost(self._reason())
