@@ -84,7 +84,7 @@ def test_what_gives_away_is_replaced(text: str, copy: str) -> None:
         "https://huggingface.co/docs https://docs.vllm.ai/x https://github.com/vllm-project/vllm",
         "http://redis:6379 http://vllm/health",
         "OSError: [Errno 8] nodename nor servname provided, or not known",
-        "hal-slot@main.service: Main process exited",
+        "model@main.service: Main process exited",
         "sha256@0123456789abcdef model@main",
         "/home/ubuntu/x /root/.cache /home/ray/anaconda3",
         "2026-03-01 10:00:00 12:34:56 c10::Error std::bad_alloc fe::x",
