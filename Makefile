@@ -57,6 +57,7 @@ data: $(STAMP) ## compile the profiles and choose what to search for; after each
 
 bench: $(STAMP) ## measure speed beside other tools (bench/README.md); ARGS="--size 100M" for less
 	$(BIN)/python bench/run.py $(ARGS)
+	$(BIN)/python bench/latency.py
 
 dist: $(STAMP) ## build the wheel into dist/
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps -w dist .

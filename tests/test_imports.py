@@ -36,8 +36,13 @@ ALLOWED = {
 COSTLY = {
     ("--version",): {"tomllib", "asyncio", "bz2", "lzma", "loopdetect.core", "loopdetect.profiles"},
     ("inspect", "--help"): {"asyncio", "loopdetect.core", "loopdetect.profiles"},
-    ("run", "--help"): {"asyncio", "bz2", "lzma", "loopdetect.core", "loopdetect.launch"},
-    ("run", "--stay", "-q", "--", "false"): {"asyncio", "bz2", "lzma", "loopdetect.follow"},
+    ("run", "--help"): {"asyncio", "loopdetect.core", "loopdetect.profiles", "loopdetect.launch"},
+    ("run", "--stay", "-q", "--", "false"): {
+        "asyncio",
+        "loopdetect.follow",
+        "loopdetect.remote",
+        "loopdetect.probe.http_probe",
+    },
     ("inspect", "-q", str(LOG)): {"asyncio", "loopdetect.live", "loopdetect.probe"},
 }
 

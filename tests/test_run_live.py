@@ -204,10 +204,18 @@ def test_an_end_without_a_word_shows_the_last_lines(ground: Ground) -> None:
 def test_an_end_with_code_0_is_a_stop_unless_the_log_tells_of_a_death(ground: Ground) -> None:
     done = ground.logged(*shell("SERVER stop"))
     assert (done.code, done.document["wait"]["ending"]) == (1, "stopped")
+    assert done.document["wait"]["decided_by"] == ["log", "process"]
     ground.log.unlink()
     done = ground.logged(*shell("SERVER crash; exit 0"))
     assert (done.code, done.document["wait"]["ending"]) == (1, "crashed")
     assert DEATH in done.document["reports"][0]["verdict"]["cause"]["text"]
+
+
+@pytest.mark.parametrize("end", ["kill -TERM $$", "exit 143", "exit 0"])
+def test_who_was_asked_to_stop_is_stopped(ground: Ground, end: str) -> None:
+    done = ground.logged(*shell(f"echo up; {end}"))
+    assert (done.code, done.document["wait"]["ending"]) == (1, "stopped")
+    assert done.document["wait"]["decided_by"] == ["process"]
 
 
 def test_what_an_earlier_server_left_in_the_log_is_not_its_own(ground: Ground) -> None:
@@ -222,6 +230,11 @@ def test_what_an_earlier_server_left_in_the_log_is_not_its_own(ground: Ground) -
     lines = ground.log.read_text().count("\n")
     assert done.document["reports"][0]["verdict"]["cause"]["line"] == lines
     assert ground.logged(*server("ready")).code == 0
+
+
+def test_what_the_log_holds_may_be_left_out(ground: Ground) -> None:
+    assert ground.logged(*server("crash")).code == 1
+    assert ground.logged("--since-now", *server("crash")).code == 1
 
 
 def test_the_second_death_of_the_same_kind_is_a_loop(ground: Ground) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
+import socket
+import ssl
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -57,7 +61,7 @@ def said(waiting: subprocess.Popen[bytes], words: str) -> None:
         assert line, f"it never said {words}"
 
 
-def ssh(host: Host, *options: str) -> tuple[str, ...]:
+def over(host: Host, *options: str) -> tuple[str, ...]:
     return ("--ssh", NAME, "--ssh-command", host.command, *options)
 
 
@@ -70,7 +74,7 @@ def test_ready_with_an_empty_200_through_the_forwarded_port(
     port: int,  # noqa: F811
     host: Host,
 ) -> None:
-    waiting = ground.wait(*ssh(host, "--health", url(port), "--interval", "50ms"))
+    waiting = ground.wait(*over(host, "--health", url(port), "--interval", "50ms"))
     said(waiting, "connection refused")
     ground.server("ready", port)
     answer = ground.answer(waiting)
@@ -85,7 +89,7 @@ def test_a_shell_loop_that_truncates_its_log_is_called_at_the_third_start(
     ground: Ground,  # noqa: F811
     host: Host,
 ) -> None:
-    waiting = ground.waiting(*ssh(host, "--tolerate", "2"))
+    waiting = ground.waiting(*over(host, "--tolerate", "2"))
     ground.shell('for i in 1 2 3; do "$PYTHON" "$SERVER" crash > "$LOG" 2>&1; sleep 1; done')
     answer = ground.answer(waiting)
     assert answer.code in (1, 5)
@@ -97,7 +101,7 @@ def test_a_shell_loop_that_truncates_its_log_is_called_at_the_third_start(
 @needs_sshd
 def test_a_pid_of_the_host_that_is_gone(ground: Ground, host: Host) -> None:  # noqa: F811
     server = ground.server("quiet-death")
-    waiting = ground.wait(*ssh(host, "--pid", str(server.pid)))
+    waiting = ground.wait(*over(host, "--pid", str(server.pid)))
     server.wait(DEADLINE_S)
     answer = ground.answer(waiting)
     assert (answer.code, answer.wait["ending"]) == (1, "crashed")
@@ -106,7 +110,7 @@ def test_a_pid_of_the_host_that_is_gone(ground: Ground, host: Host) -> None:  # 
 
 @needs_sshd
 def test_a_pid_file_of_the_host_that_comes_late(ground: Ground, host: Host) -> None:  # noqa: F811
-    waiting = ground.wait(*ssh(host, "--pid-file", "~/server's pid"))
+    waiting = ground.wait(*over(host, "--pid-file", "~/server's pid"))
     said(waiting, "holds no pid yet")
     server = ground.server("ready")
     (host.home / "server's pid").write_text(f"{server.pid}\n")
@@ -118,7 +122,7 @@ def test_a_pid_file_of_the_host_that_comes_late(ground: Ground, host: Host) -> N
 @needs_sshd
 def test_the_closing_words_name_the_place(ground: Ground, host: Host) -> None:  # noqa: F811
     ground.server("ready")
-    command = [sys.executable, "-m", "loopdetect", "wait", *ssh(host), str(ground.log)]
+    command = [sys.executable, "-m", "loopdetect", "wait", *over(host), str(ground.log)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S)
     assert done.returncode == 0
     assert done.stdout.startswith(f"{NAME}:{ground.log}: vLLM")
@@ -126,7 +130,7 @@ def test_the_closing_words_name_the_place(ground: Ground, host: Host) -> None:  
 
 @needs_sshd
 def test_a_link_that_is_cut_once_is_taken_up_again(ground: Ground, host: Host) -> None:  # noqa: F811
-    waiting = ground.waiting(*ssh(host))
+    waiting = ground.waiting(*over(host))
     first = b"".join((start(), shards(3)))
     ground.log.write_bytes(first)
     said(waiting, "load-weights 3/64")
@@ -144,7 +148,7 @@ def test_a_link_that_is_cut_once_is_taken_up_again(ground: Ground, host: Host) -
 @needs_sshd
 def test_a_link_that_is_cut_for_good_is_no_crash(ground: Ground, host: Host) -> None:  # noqa: F811
     ground.log.write_bytes(start() + shards(3))
-    waiting = ground.waiting(*ssh(host, "--timeout", "4s", "--stall", "1s", "--pid", "1"))
+    waiting = ground.waiting(*over(host, "--timeout", "4s", "--stall", "1s", "--pid", "1"))
     host.fall()
     answer = ground.answer(waiting)
     assert (answer.code, answer.wait["ending"]) == (124, "time-limit")
@@ -208,10 +212,10 @@ def test_a_wrong_call(options: tuple[str, ...], words: str) -> None:
 
 @needs_sshd
 def test_what_is_no_log_is_refused(host: Host, tmp_path: Path) -> None:
-    assert "this is a folder" in failing(*ssh(host), str(tmp_path))
+    assert "this is a folder" in failing(*over(host), str(tmp_path))
     packed = tmp_path / "server.log"
     packed.write_bytes(b"\x1f\x8b\x08" + bytes(100))
-    assert "gzip" in failing(*ssh(host), str(packed))
+    assert "gzip" in failing(*over(host), str(packed))
 
 
 # -- the bytes
@@ -305,6 +309,26 @@ def test_a_cut_loses_nothing_and_doubles_nothing(host: Host, tmp_path: Path) -> 
 
 
 @needs_sshd
+def test_a_link_that_hangs_is_noticed_before_it_breaks(
+    host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("loopdetect.remote.link.SILENT_S", 0.3)
+    log = tmp_path / "server.log"
+    log.write_bytes(b"one\n")
+    link = host.link(str(log))
+    reader = Reader(link)
+    until(lambda: reader.has(b"one\n") and link.out_of_reach() is None)
+    hung = host.sessions()
+    for process in hung:
+        process.suspend()
+    until(lambda: link.out_of_reach() == f"cannot reach {NAME}: the link is silent")
+    for process in hung:
+        process.resume()
+    log.write_bytes(b"one\ntwo\n")
+    until(lambda: reader.has(b"one\ntwo\n") and link.out_of_reach() is None)
+
+
+@needs_sshd
 def test_nothing_is_left_on_the_host(host: Host, tmp_path: Path) -> None:
     link = host.link(str(tmp_path / "server.log"))
     there = host.sessions()
@@ -325,7 +349,7 @@ def test_a_login_shell_that_talks_and_a_host_that_forwards_nothing(
         server = ground.server("ready", port)
         until(lambda: "startup complete" in ground.log.read_text())
         options = ("--health", url(port), "--timeout", "3s")
-        answer = ground.answer(ground.wait(*ssh(host, *options)))
+        answer = ground.answer(ground.wait(*over(host, *options)))
         assert server.poll() is None
         assert answer.code == 124
         assert answer.wait["health"] == "the ssh server does not allow forwarding"
@@ -434,6 +458,41 @@ def test_what_cannot_be_forwarded() -> None:
     for asked in ("http+unix://%2Frun%2Fa%3Ab/health", "http://a%20b/"):
         with pytest.raises(UsageProblem):
             _ = Forward(asked, "/s").words
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl here")
+def test_tls_through_a_forwarded_port_keeps_the_name_of_the_server(tmp_path: Path) -> None:
+    key, certificate, door = (str(tmp_path / name) for name in ("key", "cert", "door"))
+    names = ("-subj", "/CN=gpu.example", "-addext", "subjectAltName=DNS:gpu.example")
+    made = ("openssl", "req", "-x509", "-newkey", "ed25519", "-nodes", "-days", "2", *names)
+    subprocess.run([*made, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificate, key)
+    asked = []
+
+    def serve(listening: socket.socket) -> None:
+        for _ in range(3):
+            connection, _ = listening.accept()
+            with (
+                contextlib.suppress(OSError),
+                connection,
+                context.wrap_socket(connection, server_side=True) as link,
+            ):
+                asked.append(link.recv(4096))
+                link.sendall(b"HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n")
+
+    def ask(name: str, *, verify: bool) -> HealthSeen:
+        url = f"https://{name}:8443/health?deep=1"
+        return Forward(url, door).probe(None, certificate if verify else None, verify, Cable())()
+
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(door)
+        listening.listen()
+        threading.Thread(target=serve, args=(listening,), daemon=True).start()
+        assert ask("gpu.example", verify=True).status == 204
+        assert asked[0].startswith(b"GET /health?deep=1 HTTP/1.1\r\nHost: gpu.example:8443\r\n")
+        assert "not trusted" in ask("other.example", verify=True).text
+        assert ask("other.example", verify=False).status == 204
 
 
 # -- out of reach is no evidence

@@ -62,8 +62,8 @@ class Care:
     "--log",
     "path",
     metavar="FILE",
-    help="Append the server's output to FILE.  [default: a new file, named at the end, or nothing "
-    "with --stay; and passed on to standard error]",
+    help="Append the server's output to FILE. Without it the output is passed on to standard error, "
+    "and goes to a new file too, which the last lines name; with --stay to none.",
 )
 @click.option("--stay", is_flag=True, help="Stay until the server ends, and tell how.")
 @click.option("--leave", is_flag=True, help="Let the server run on when the waiting gives up.")
@@ -252,10 +252,14 @@ class Session:
 
     def _last_words(self, decision: Decision) -> list[str]:
         """Return the last lines of a server that ended without a word that is understood."""
+        from loopdetect.core.fusion import Log
         from loopdetect.launch.output import last_words
         from loopdetect.live.closing import cause_of
+        from loopdetect.live.judge import Ending
 
-        if self.child.alive or self._passing_on or not self.place.path or cause_of(decision):
+        told = decision.seen.log.log is Log.STOPPED or cause_of(decision) is not None
+        ended = decision.ending in (Ending.CRASHED, Ending.STOPPED)
+        if told or not ended or self._passing_on or not self.place.path:
             return []
         words = last_words(self.place.path, self._held)
         return (

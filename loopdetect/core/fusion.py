@@ -166,7 +166,7 @@ RULES: Final[tuple[FusionRule, ...]] = (
     FusionRule(
         "gone-as-asked", State.STOPPED, _C, (_LOG, _PROCESS),
         "the process is gone and the log tells of a stop that somebody asked for",
-        log=frozenset({Log.STOPPED}), process=_GONE,
+        log=frozenset({Log.STOPPED}), process=_ENDED,
     ),
     FusionRule(
         "gone-crashed", State.CRASHED, _C, (_LOG, _PROCESS),

@@ -170,7 +170,7 @@ def cover(literals: Sequence[bytes], plan: Groups = (), noise: bytes = b"") -> G
 
     Anchors of `plan` are used where they do, unless they are in `noise`; others are made.
     """
-    groups = [[anchor for anchor in group if anchor not in noise] for group in plan]
+    groups = [_quiet(group, noise) for group in plan] if noise else plan
     first = _first_of([anchor for group in groups for anchor in group])
     found = [first(literal) for literal in literals]
     used = set(found)
@@ -178,6 +178,20 @@ def cover(literals: Sequence[bytes], plan: Groups = (), noise: bytes = b"") -> G
     kept = [group for group in groups if not used.isdisjoint(group)]
     left = [literal for literal, anchor in zip(literals, found, strict=True) if anchor is None]
     return [*kept, *grouped(_made(left, noise))]
+
+
+def _quiet(group: Sequence[bytes], noise: bytes) -> Sequence[bytes]:
+    """Replace the anchors that are in `noise` by others of their bucket, so that all keep their place."""
+    quiet = [anchor for anchor in group if anchor not in noise]
+    if not quiet or len(quiet) == len(group):
+        return quiet
+    buckets = buckets_of(len(group))
+    return [
+        next((a for a in group[n % buckets :: buckets] if a in quiet), quiet[0])
+        if anchor not in quiet
+        else anchor
+        for n, anchor in enumerate(group)
+    ]
 
 
 def _first_of(anchors: list[bytes]) -> Callable[[bytes], bytes | None]:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from loopdetect.core.fusion import Health
 from loopdetect.errors import UsageProblem
 from loopdetect.probe.http_probe import HttpProbe, Target, target_of, unix_link
-from loopdetect.probe.seen import HealthSeen
+from loopdetect.probe.seen import HealthProbe, HealthSeen
 
 if TYPE_CHECKING:
     from urllib3.connectionpool import HTTPConnectionPool
@@ -122,7 +122,7 @@ def pool_through(path: str, url: str, ca_file: str | None, verify: bool) -> HTTP
 class RemoteHealth:
     """Asks through the link; what the link itself fails at is not the server's failure."""
 
-    def __init__(self, probe: HttpProbe, link: Reachable) -> None:
+    def __init__(self, probe: HealthProbe, link: Reachable) -> None:
         self._probe, self._link = probe, link
 
     def __call__(self) -> HealthSeen:

@@ -16,6 +16,8 @@ from loopdetect.remote.process import RemoteProcess
 from loopdetect.remote.session import CONNECT_S, Caller, LinkLost, Session
 
 PACE_S: Final = 0.15
+# So long an answer may take before what was seen last is no longer believed.
+SILENT_S: Final = 5.0
 QUEUED: Final = 32
 FIRST_PAUSE_S: Final = 0.5
 LONGEST_PAUSE_S: Final = 15.0
@@ -92,7 +94,9 @@ class Link:
 
     def out_of_reach(self) -> str | None:
         """Return why nothing can be seen just now, None while all is in sight."""
-        lost = self.lost
+        lost, session = self.lost, self._session
+        if lost is None and session is not None and session.silence() > SILENT_S:
+            lost = "the link is silent"
         return None if lost is None else f"cannot reach {self._caller.host}: {lost}"
 
     def refused(self) -> tuple[int, str]:
@@ -138,6 +142,7 @@ class Link:
             if seen is not None:
                 self._seen = (self._seen[0] + 1, seen)
             self._complete, self.lost = True, None
+            session.pause()
             self._over.wait(PACE_S)
 
     def _give(self, look: Look) -> None:

@@ -106,6 +106,7 @@ class Session:
         self._heard, self._over = heard, over
         self._rest = b""
         self._asked = 0.0
+        self._silent_since: float | None = None
         self._said: deque[str] = deque(maxlen=8)
         self.refused: tuple[int, str] = (0, "")
         token = secrets.token_hex(8)
@@ -152,6 +153,15 @@ class Session:
                 with contextlib.suppress(OSError):
                     stream.close()
 
+    def silence(self) -> float:
+        """Return for how many seconds an answer has been due without a byte of it."""
+        since = self._silent_since
+        return 0.0 if since is None else time.monotonic() - since
+
+    def pause(self) -> None:
+        """Nothing is due just now."""
+        self._silent_since = None
+
     # -- requests
 
     def stat(self) -> Facts:
@@ -191,7 +201,7 @@ class Session:
     # -- the wire
 
     def _ask(self, request: str) -> str:
-        self._asked = time.time()
+        self._asked, self._silent_since = time.time(), time.monotonic()
         self._send(f"{request}\n".encode())
         return self._line()
 
@@ -255,6 +265,7 @@ class Session:
         if not data:
             raise LinkLost(self._reason())
         self._rest += data
+        self._silent_since = time.monotonic()
         self._heard()
 
     # -- what ssh itself says
