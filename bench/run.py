@@ -187,6 +187,7 @@ def start_up(rounds: int, folder: Path) -> list[Row]:
     commands = {
         "loopdetect --version": [sys.executable, "-m", "loopdetect", "--version"],
         "loopdetect inspect": ours(short),
+        "loopdetect check": [sys.executable, "-m", "loopdetect", "check", str(short)],
     }
     rows = {name: Row("100 KB", name, short.stat().st_size) for name in commands}
     for _ in range(rounds):

@@ -50,7 +50,7 @@ class Host:
         self.folder.mkdir(mode=0o700)
         self.home.mkdir()
         for name in ("host_key", "user_key"):
-            command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.folder / name]
+            command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", f"{self.folder}/{name}"]
             subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
         if os.geteuid() == 0:
             Path("/run/sshd").mkdir(exist_ok=True)

@@ -11,6 +11,7 @@ import ssl
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -21,7 +22,7 @@ from ssh_host import DEADLINE_S, NAME, SSHD, Host, Reader, until
 from test_wait_live import Ground, ground, port, url  # noqa: F401
 from wait_stage import DOWN, Audience, Stage, StageTail, death, ready, shards, start
 
-from loopdetect.core.fusion import Health, Writer
+from loopdetect.core.fusion import Health, Process, Writer
 from loopdetect.errors import UsageProblem
 from loopdetect.live.judge import Decision, Ending, Terms
 from loopdetect.live.loop import Wait
@@ -29,7 +30,9 @@ from loopdetect.live.tail import Turn
 from loopdetect.probe.seen import HealthSeen
 from loopdetect.remote.health import Forward, RemoteHealth
 from loopdetect.remote.place import place_of, shell_word
+from loopdetect.remote.process import RemoteProcess
 from loopdetect.remote.program import program
+from loopdetect.remote.session import LinkLost
 
 needs_sshd = pytest.mark.skipif(
     SSHD is None and not os.environ.get("CI"), reason="there is no sshd here: openssh-server"
@@ -154,7 +157,7 @@ def test_a_link_that_is_cut_for_good_is_no_crash(ground: Ground, host: Host) -> 
     assert (answer.code, answer.wait["ending"]) == (124, "time-limit")
     assert f"cannot reach {NAME}: " in answer.wait["summary"]
     assert answer.wait["state"] == "unknown"
-    assert answer.wait["process"] == "process 1 is out of sight"
+    assert answer.wait["process"] is None
     assert "cannot reach" in answer.lines
 
 
@@ -403,6 +406,49 @@ def test_the_program_runs_in_every_posix_shell(shell: str, without: str, tmp_pat
     )  # fmt: skip
     assert re.fullmatch(wanted, done.stdout), done.stdout
     assert done.stderr == b""
+
+
+class Ps:
+    """A host that says the same of every process."""
+
+    def __init__(self, words: str) -> None:
+        self.words = words
+
+    def process(self, pid: int) -> list[str]:
+        return self.words.split()
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "process"),
+    [
+        ("ticks S 500 90.0 100", "ticks R 500 95.5 100", Process.ALIVE),
+        ("ticks S 500 90.0 100", "ticks Z 500 90.0 100", Process.GONE),
+        ("ticks S 500 90.0 100", "ticks S 9100 95.5 100", Process.GONE),
+        ("ticks S 500 90.0 100", "gone", Process.GONE),
+        ("alive", "alive", Process.ALIVE),
+        ("stamp Ss Mon Nov 2 03:16:56 2026", "stamp Ss Mon Nov 2 03:16:56 2026", Process.ALIVE),
+        ("stamp Ss Mon Nov 2 03:16:56 2026", "stamp Ss Mon Nov 2 03:16:58 2026", Process.GONE),
+        ("stamp Ss Mon Nov 2 03:16:56 2026", "stamp Z Mon Nov 2 03:16:56 2026", Process.GONE),
+        ("gone", "gone", Process.GONE),
+    ],
+)
+def test_a_process_of_the_host_by_what_its_shell_says(
+    first: str, then: str, process: Process
+) -> None:
+    watched = RemoteProcess(7, None)
+    watched.look(Ps(first))  # type: ignore[arg-type]
+    assert watched.look(Ps(then)).process is process  # type: ignore[arg-type]
+
+
+def test_when_a_process_of_the_host_began_is_told_by_the_clock_here() -> None:
+    seen = RemoteProcess(7, None).look(Ps("ticks S 500 90.0 100"))  # type: ignore[arg-type]
+    assert seen.started == pytest.approx(time.time() - 85, abs=1)
+
+
+@pytest.mark.parametrize("words", ["", "ticks S", "ticks S a b c", "stamp Ss yesterday", "x 1"])
+def test_nonsense_is_no_death(words: str) -> None:
+    with pytest.raises(LinkLost):
+        RemoteProcess(7, None).look(Ps(words))  # type: ignore[arg-type]
 
 
 # -- where, in words

@@ -20,7 +20,9 @@ def default_map(
 
     Who asks for help gets it, however wrong a settings file is.
     """
-    if "--help" in arguments or "-h" in arguments:
+    # What follows -- is another program's.
+    own = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    if "--help" in own or "-h" in own:
         return {}
     values = effective(os.environ, Path.cwd(), file)
     inner = {name: dict.fromkeys(NESTED.get(name, ())) or None for name in commands}

@@ -18,7 +18,7 @@ from itertools import islice
 from typing import Final
 
 from loopdetect.core.context import NEAR, Contexts
-from loopdetect.core.envelope import ANSI, Enveloped, host_of, peel
+from loopdetect.core.envelope import Enveloped, host_of, peel, uncoloured
 from loopdetect.core.line import Line
 from loopdetect.core.lines import CUT_MARK, MAX_SEGMENT, Cutter
 from loopdetect.core.margin import margins_of, without
@@ -166,7 +166,7 @@ class Detector:
             sample = without(self._margins, sample)
         self._transcode = is_json_envelope(sample)
         self._names = _service_names(sample)
-        self._programs = several_programs(ANSI.sub("", sample.decode("utf-8", "replace")))
+        self._programs = several_programs(uncoloured(sample.decode("utf-8", "replace")))
         if looks_like_transcript(sample) if polled is None else polled:
             self._transcript = Transcript(sample)
         self._cutter.only_newlines = bool(
@@ -200,13 +200,12 @@ class Detector:
 
     def sequential(self) -> bool:
         """True while every segment is wanted, not only the hits."""
-        return (
-            not self._streams
-            or (self._place.line <= HEAD_LINES and self._place.read < HEAD)
-            or self._part_hit
-            or self._contexts.waiting
-            or any(stream.collecting for stream in self._streams.values())
-        )
+        if not self._streams or self._part_hit or self._contexts.waiting:
+            return True
+        for stream in self._streams.values():
+            if stream.collecting:
+                return True
+        return self._place.line <= HEAD_LINES and self._place.read < HEAD
 
     def aim(self, offset: int) -> Aim:
         """Return what could tell something new from an offset of the source on."""
@@ -214,9 +213,7 @@ class Detector:
         if offset > UNKNOWN_AFTER:
             for stream in streams:
                 stream.decide()
-        known = tuple(
-            (stream.names, stream.unknown, stream.wants_alive, stream.serving) for stream in streams
-        )
+        known = tuple([stream.standing for stream in streams])
         if self._aims is None or self._aims[0] != known:
             self._aims = known, self._aim_at(known)
         return self._aims[1]
@@ -246,7 +243,7 @@ class Detector:
     def _take(self, raw: bytes, number: int, at: int, hit: bool, head: bytes | None) -> None:
         if len(raw) > MAX_SEGMENT:
             raw = raw[:MAX_SEGMENT] + CUT_MARK
-        text = ANSI.sub("", raw.decode("utf-8", "replace"))
+        text = uncoloured(raw.decode("utf-8", "replace"))
         if head is None:
             enveloped = peel(text, self._names)
             if "cri" in enveloped.kinds:
@@ -256,7 +253,7 @@ class Detector:
                 enveloped = self._joined(at, enveloped)
                 hit, self._part_hit = hit or self._part_hit, False
         else:
-            outer = peel(ANSI.sub("", head.decode("utf-8", "replace")), self._names)
+            outer = peel(uncoloured(head.decode("utf-8", "replace")), self._names)
             enveloped = Enveloped(
                 text, outer.stamp, outer.stream, outer.process, outer.pid, outer.level, outer.kinds
             )
@@ -285,7 +282,7 @@ class Detector:
         for line in reversed(self._place.before(start).split(b"\n")[:-1]):
             if not _is_part(line):
                 break
-            parts.append(ANSI.sub("", line.split(b" ", 3)[3].decode("utf-8", "replace")))
+            parts.append(uncoloured(line.split(b" ", 3)[3].decode("utf-8", "replace")))
         if not parts:
             return enveloped
         return replace(enveloped, text="".join(reversed(parts)) + enveloped.text)
@@ -297,7 +294,7 @@ class Detector:
             name = program_of(enveloped.text)
             if name is None and not enveloped.kinds:
                 name = block_program(self._place.before(start).decode("utf-8", "replace"))
-        elif enveloped.stream is None and self._streams:
+        elif enveloped.stream is None and self._streams and not self._alone:
             name = self._service_named(enveloped.text)
         if name is None and enveloped.stream is None:
             name = self._tailed
@@ -311,8 +308,15 @@ class Detector:
                 return name
         return None
 
+    @property
+    def _alone(self) -> bool:
+        """True while all lines are those of one server without a name."""
+        return len(self._streams) == 1 and None in self._streams
+
     def _stream_for(self, enveloped: Enveloped) -> Stream | None:
         name = enveloped.stream
+        if name is None and self._alone:
+            return self._streams[None]
         if name is None and self._streams:
             named = [key for key in self._streams if key is not None]
             bare = self._streams.get(None)
@@ -335,15 +339,15 @@ class Detector:
             if line.strip()
         ]
         return tuple(
-            peel(ANSI.sub("", line.decode("utf-8", "replace")), self._names).text
+            peel(uncoloured(line.decode("utf-8", "replace")), self._names).text
             for line in lines[-NEAR:]
         )
 
     def _time_before(self, start: int, stream: Stream) -> float | None:
         """Return when the line before was written; the end of a run that printed no end."""
-        for raw in reversed(self._place.before(start).split(b"\n")[-12:]):
+        for raw in reversed(self._place.before(start).rsplit(b"\n", 12)[-12:]):
             if raw.strip():
-                line = peel(ANSI.sub("", raw[-2000:].decode("utf-8", "replace")), self._names)
+                line = peel(uncoloured(raw[-2000:].decode("utf-8", "replace")), self._names)
                 if line.stream == stream.name or line.stream is None:
                     time = stream.peek_time(line)
                     if time is not None:
@@ -420,7 +424,7 @@ class Detector:
         return times
 
     def _read_time(self, raw: bytes, times: dict[str | None, float]) -> bool:
-        line = peel(ANSI.sub("", raw.decode("utf-8", "replace")), self._names)
+        line = peel(uncoloured(raw.decode("utf-8", "replace")), self._names)
         stream = self._streams.get(line.stream)
         if stream is None and len(self._streams) == 1:
             stream = next(iter(self._streams.values()))
@@ -446,7 +450,7 @@ def _service_names(sample: bytes) -> frozenset[str]:
     counts: Counter[str] = Counter()
     hosts: Counter[str] = Counter()
     for raw in sample.split(b"\n"):
-        text = ANSI.sub("", raw[:200].decode("utf-8", "replace"))
+        text = uncoloured(raw[:200].decode("utf-8", "replace"))
         name, bar, _ = text.partition("|")
         word = name.rstrip()
         if bar and name.endswith(" ") and word and " " not in word:

@@ -21,6 +21,8 @@ ANSI: Final = re.compile(
     r"|(?:#033|\^\[|\\x1b|\\u001b|\\033|\ufffd|\u241b|\u2190)\[[0-9;]{0,12}m"
     r"|\[(?:0;0|[01];3[0-7])m"
 )
+# What each of them holds but the first, which begins with ESC.
+_COLOUR: Final = re.compile(r"\[[0-9;]{0,12}m")
 
 _LEVELS: Final = "TRACE|DEBUG|DEBG|INFO|WARN|WARNING|ERROR|ERRO|CRIT|CRITICAL|FATAL|BLAT|TRAC"
 
@@ -40,6 +42,11 @@ class Enveloped(Shared):
     kinds: tuple[str, ...] = ()
     record: str | None = None
     node: str | None = None
+
+
+def uncoloured(text: str) -> str:
+    """Return a text without escape sequences."""
+    return ANSI.sub("", text) if "\x1b" in text or _COLOUR.search(text) else text
 
 
 _TIME: Final = r"\d{4}-\d\d-\d\d[T _]\d\d:\d\d:\d\d(?:[.,]\d+)?"
@@ -242,7 +249,7 @@ def _json(line: Enveloped) -> Enveloped | None:
     name = record.get("processName")
     return replace(
         line,
-        text=ANSI.sub("", inner).rstrip("\r\n"),
+        text=uncoloured(inner).rstrip("\r\n"),
         stamp=stamp,
         process=str(name) if isinstance(name, str) else line.process,
         level=level,

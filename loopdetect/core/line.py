@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -47,11 +47,9 @@ def last_words(line: Line) -> Failure | None:
 
 def writer(line: Line, message: Message) -> str:
     """Name who wrote a line, so that interleaved tracebacks are kept apart."""
-    parts: Sequence[str | None] = (
-        message.process or line.enveloped.process,
-        message.pid or line.enveloped.pid,
-    )
-    return "/".join(p for p in parts if p)
+    process = message.process or line.enveloped.process
+    pid = message.pid or line.enveloped.pid
+    return f"{process}/{pid}" if process and pid else process or pid or ""
 
 
 def excuse(kind: Kind, line: Line, message: Message) -> str | None:

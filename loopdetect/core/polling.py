@@ -7,7 +7,7 @@ import re
 from typing import Final
 
 from loopdetect.core.block import HEADER
-from loopdetect.core.envelope import ANSI
+from loopdetect.core.envelope import uncoloured
 from loopdetect.core.progress import find_bar
 from loopdetect.core.timestamp import Stamp, parse
 
@@ -201,7 +201,7 @@ def _marked(lines: list[str]) -> bool:
 
 def looks_like_transcript(head: bytes) -> bool:
     """True when the first lines are snapshots under a polling loop's stamps."""
-    lines = [ANSI.sub("", raw.decode("utf-8", "replace")) for raw in head.split(b"\n")]
+    lines = [uncoloured(raw.decode("utf-8", "replace")) for raw in head.split(b"\n")]
     elapsed = [t for t, _ in filter(None, map(stamp_of, lines)) if t is not None]
     if len(elapsed) >= 2 and elapsed == sorted(elapsed):
         return True

@@ -61,6 +61,11 @@ class Prefilter(Shared):
         self.noise(segment, 0, len(segment))
         return False
 
+    @property
+    def learns(self) -> bool:
+        """True while other anchors would be chosen if too many were found for nothing."""
+        return self._rebuilds < REBUILDS
+
     def noise(self, buffer: bytes, start: int, stop: int) -> None:
         """Note a segment that was found for nothing; where they abound, other anchors are chosen."""
         self._false += 1

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from loopdetect.core.first_char import first_chars
 from loopdetect.core.prefilter import make_finder
 from loopdetect.model import Kind, Shared
 from loopdetect.profiles import Library, Profile, Rule
@@ -30,6 +31,8 @@ ORDER: Final = (
 )
 PATTERN_TIMEOUT: Final = 0.25
 PATTERN_TEXT: Final = 8192
+# Stands for all characters of which `first_chars` says nothing.
+OTHER: Final = "other"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,31 +120,39 @@ class Message:
 
 
 class Prefixes(Shared):
-    """The logger prefixes of a profile."""
+    """The logger prefixes of a profile; compiled when a line begins as one of them can."""
 
-    __slots__ = ("_patterns",)
+    __slots__ = ("_by_first", "_compiled", "_patterns")
 
     def __init__(self, profiles: Sequence[Profile]) -> None:
-        self._patterns = [
-            re.compile(prefix.pattern) for profile in profiles for prefix in profile.prefixes
-        ]
+        self._patterns = [prefix.pattern for profile in profiles for prefix in profile.prefixes]
+        self._compiled: dict[str, re.Pattern[str]] = {}
+        self._by_first: dict[str, tuple[re.Pattern[str], ...]] = {}
 
     def strip(self, text: str) -> Message:
         """Take up to three prefixes off; the first time, process and level that show win."""
         seen: dict[str, str] = {}
-        left = self._patterns
+        one = two = None
         for _ in range(3):
-            for pattern in left:
+            first = text[:1] if text[:1].isascii() else OTHER
+            patterns = self._by_first.get(first)
+            if patterns is None:
+                patterns = self._by_first[first] = self._that_begin_with(first)
+            for pattern in patterns:
+                if pattern is one or pattern is two:
+                    continue
                 match = pattern.match(text)
-                if match and match.end():
+                if match is not None and match.end():
                     for key, value in match.groupdict().items():
-                        if value:
-                            seen.setdefault(key, value)
+                        if value and key not in seen:
+                            seen[key] = value
                     text = text[match.end() :]
-                    left = [p for p in left if p is not pattern]
+                    one, two = pattern, one
                     break
             else:
                 break
+        if not seen:
+            return Message(text, None, None, None, None, None)
         process = seen.get("process")
         rank = seen.get("rank")
         return Message(
@@ -151,6 +162,14 @@ class Prefixes(Shared):
             seen.get("pid"),
             seen.get("time"),
             seen.get("uptime"),
+        )
+
+    def _that_begin_with(self, first: str) -> tuple[re.Pattern[str], ...]:
+        known = ((pattern, first_chars(pattern)) for pattern in self._patterns if first)
+        return tuple(
+            self._compiled.setdefault(pattern, re.compile(pattern))
+            for pattern, chars in known
+            if chars is None or first in chars or first is OTHER
         )
 
 

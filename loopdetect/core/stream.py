@@ -33,6 +33,8 @@ from loopdetect.core.timestamp import Clock, Stamp, parse
 from loopdetect.model import Kind
 from loopdetect.profiles import ALWAYS, Library
 
+Standing = tuple[tuple[str, ...], Unknown, bool, bool]
+
 MAX_HELD: Final = 4000
 HEAD_LINES: Final = 6
 OWN_LINES: Final = frozenset({"supervisord", "pm2-daemon"})
@@ -93,15 +95,11 @@ class Stream:
         return self._chain is None or bool(self._blocks)
 
     @property
-    def wants_alive(self) -> bool:
-        """True while proof of serving would tell something new."""
+    def standing(self) -> Standing:
+        """All that decides what is searched for: profiles, what is unknown, proof wanted, serving."""
         run = self.machine.open
-        return run is None or not (run.answered or run.dead_line is not None)
-
-    @property
-    def serving(self) -> bool:
-        """True while the open run answers and nothing spoke of its end."""
-        return self.machine.open is not None and self.machine.open.serving
+        alive = run is None or not (run.answered or run.dead_line is not None)
+        return self.names, self.unknown, alive, run is not None and run.serving
 
     @property
     def unknown(self) -> Unknown:
@@ -407,7 +405,7 @@ class Stream:
         """Give a line to the traceback that it belongs to; True when that is all it says."""
         key, origin = writer(line, message), source(line)
         has_prefix = prefixed(message)
-        for other, block in reversed(list(self._blocks.items())):
+        for other, block in reversed(tuple(self._blocks.items())):
             if has_prefix:
                 mine = other == key and block.bare is not True
                 ends = block.source == origin and block.bare is True and block.raised
@@ -422,10 +420,11 @@ class Stream:
                     self._close_block(other)
                 continue
             block.bare = not has_prefix
-            heading = message.text.partition(HEADER)
-            if heading[1] and heading[0].strip() and (block.raised or has_prefix):
-                self._close_block(other)  # a new story of the same writer
-                return False
+            if HEADER in message.text and (block.raised or has_prefix):
+                heading, _, _ = message.text.partition(HEADER)
+                if heading.strip():
+                    self._close_block(other)  # a new story of the same writer
+                    return False
             if block.take(line.number, message.text, self.last_time):
                 return True
             self._close_block(other, message.text)

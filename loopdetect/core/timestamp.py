@@ -12,9 +12,12 @@ import re
 from calendar import timegm
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 from typing import Final
 
 YEARLESS: Final = 2000
+KEPT: Final = 256
+KEPT_WIDTH: Final = 48
 DAY: Final = 86400.0
 # TAI64N counts from 2^62 and was 10 s ahead of UTC when that count began; s6 and daemontools keep it so.
 TAI_EPOCH: Final = 2**62 + 10
@@ -65,11 +68,19 @@ _SHAPES: Final = tuple(
 
 def parse(text: str) -> Stamp | None:
     """Read the time at the start of `text`, or None."""
+    return _read_again(text) if len(text) <= KEPT_WIDTH else _read(text)
+
+
+def _read(text: str) -> Stamp | None:
     for shape in _SHAPES:
         match = shape.match(text)
         if match:
             return _stamp(match.groupdict())
     return None
+
+
+# Lines that follow each other often carry the same second.
+_read_again: Final = lru_cache(maxsize=KEPT)(_read)
 
 
 def _stamp(g: dict[str, str | None]) -> Stamp | None:

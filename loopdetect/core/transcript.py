@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from loopdetect.core.envelope import ANSI, Enveloped
+from loopdetect.core.envelope import Enveloped, uncoloured
 from loopdetect.core.line import Line
 from loopdetect.core.polling import (
     BLANK,
@@ -87,7 +87,7 @@ class Transcript:
         self._line = 1
         self._clocked: bool | None = None
         self._frame = Frame.FULL
-        lines = [ANSI.sub("", raw.decode("utf-8", "replace")) for raw in sample.split(b"\n")]
+        lines = [uncoloured(raw.decode("utf-8", "replace")) for raw in sample.split(b"\n")]
         stamped = any(stamp_of(line) or clock_of(line) for line in lines)
         ruled = any(RULE.match(line) for line in lines)
         self._between = None if stamped else RULE if ruled else BLANK
@@ -95,7 +95,7 @@ class Transcript:
     def feed(self, region: bytes) -> None:
         """Add whole physical lines."""
         for raw in region.split(b"\n")[: region.count(b"\n") + (not region.endswith(b"\n"))]:
-            self._take(ANSI.sub("", raw.decode("utf-8", "replace")))
+            self._take(uncoloured(raw.decode("utf-8", "replace")))
             self._line += 1
 
     def _take(self, text: str) -> None:

@@ -80,13 +80,13 @@ class Walk:
         return buffer[at : min(stop, at + MAX_SEGMENT)].rstrip(b"\r\n")
 
 
-def is_quote(buffer: bytes, start: int, end: int, quotes: tuple[bytes, ...]) -> bool:
-    """Does a segment hold the words of users, by what stands at its head?"""
+def quote_in(buffer: bytes, start: int, end: int, quotes: tuple[bytes, ...]) -> bytes | None:
+    """Return what at the head of a segment says that it holds the words of users, or None."""
     last = min(end, start + QUOTE_WITHIN)
-    for quote in quotes:  # noqa: SIM110 - a generator costs more than the search
+    for quote in quotes:
         if buffer.find(quote, start, last) >= 0:
-            return True
-    return False
+            return quote
+    return None
 
 
 class _Ahead:
@@ -111,9 +111,11 @@ class _Ahead:
     def next(self, pos: int) -> int:
         """Return the next offset from `pos` on at which something was found, or the end."""
         while True:
-            self._index = bisect_left(self._found, pos, self._index)
-            if self._index < len(self._found):
-                return self._found[self._index]
+            found = self._found
+            index = bisect_left(found, pos, self._index)
+            self._index = index
+            if index < len(found):
+                return found[index]
             if self._looked >= self._stop:
                 return self._stop
             first = max(pos, self._looked)
@@ -159,16 +161,24 @@ class _Region:
         """Return where the next segment that holds what is searched for begins and ends."""
         buffer, stop, returns = self.buffer, self.stop, self.returns
         hits, bars, quotes = self.hits.next, self.bars.next, self.quotes
-        if self.bars.idle:
-            bars = hits
+        idle = self.bars.idle
         while True:
-            at = min(hits(pos), bars(pos))
+            at = hits(pos) if idle else min(hits(pos), bars(pos))
             if at >= stop:
                 return stop, stop
-            pos = segment_start(buffer, pos, at, returns)
-            end = segment_end(buffer, at, stop, returns)
-            if quotes and is_quote(buffer, pos, end, quotes):
-                self.filter.noise(buffer, pos, end)
+            if returns:
+                pos = segment_start(buffer, pos, at, returns)
+                end = segment_end(buffer, at, stop, returns)
+            else:  # the same, without the calls
+                pos = buffer.rfind(b"\n", pos, at) + 1 or pos
+                end = buffer.find(b"\n", at, stop)
+                end = stop if end < 0 else end
+            quote = quote_in(buffer, pos, end, quotes) if quotes else None
+            if quote is not None:
+                if quote is not quotes[0]:
+                    self.quotes = quotes = (quote, *(q for q in quotes if q is not quote))
+                if self.filter.learns:
+                    self.filter.noise(buffer, pos, end)
             elif self.is_hit(pos, end):
                 return pos, end
             pos = end + 1
@@ -191,11 +201,12 @@ class _Region:
         self.bars = _Ahead(self.bar_filter, self.buffer, behind, self.stop, FIRST_LOOK)
 
     def is_hit(self, pos: int, end: int) -> bool:
-        last = min(end, pos + MAX_SEGMENT)
-        anchored, bar = self.hits.next(pos) < last, self.bars.next(pos) < last
+        last = end if end - pos <= MAX_SEGMENT else pos + MAX_SEGMENT
+        anchored = self.hits.next(pos) < last
+        bar = not self.bars.idle and self.bars.next(pos) < last
         if not (anchored or bar):
             return False
-        if is_quote(self.buffer, pos, end, self.quotes):
+        if quote_in(self.buffer, pos, end, self.quotes) is not None:
             return False
         raw = self.buffer[pos:last]
         return (bar and self.bar_filter.holds(raw)) or (anchored and self.filter.holds(raw))

@@ -141,8 +141,8 @@ class Wait:
             self._bad, self._bad_at = view.bad_ends, now
         return Seen(
             log=view,
-            health=health[1],
-            process=process[1],
+            health=health[1] if lost is None else None,
+            process=process[1] if lost is None else None,
             asked_health=self.health is not None,
             asked_process=self.process is not None,
             rose=self._rose(health[1], view.run_seen_at, now),

@@ -23,7 +23,7 @@ class PidProbe:
     def __init__(self, pid: int, born: Born | None = None, started: Born = started_at) -> None:
         """`born` and `started` tell when a process was created, the one on any clock at all."""
         self.pid = pid
-        self._born = born or created_at
+        self._born = born or (lambda pid: created_at(pid))
         self._started = started
         self._created = self._born(pid)
 
