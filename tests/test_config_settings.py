@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from test_check_command import LOOP, READY
 
-from loopdetect.cli.configured import NESTED
+from loopdetect.cli.configured import NESTED, default_map
 from loopdetect.cli.main import COMMANDS, cli, main
 from loopdetect.settings import SETTINGS, SettingsError, effective, find_file
 
@@ -148,6 +148,14 @@ def test_a_wrong_variable_is_an_error_and_the_products_own_are_not(
     assert code == 2
     assert "environment: LOOPDETECT_STALLAFTER: unknown setting" in err
     assert "Did you mean LOOPDETECT_STALL_AFTER?" in err
+
+
+def test_help_that_a_started_program_is_asked_for_is_not_ours(tmp_path: Path) -> None:
+    file = tmp_path / "bad.toml"
+    file.write_text("nonsense = 1\n")
+    assert default_map(COMMANDS, ["run", "-h", "--", "serve"], str(file)) == {}
+    with pytest.raises(SettingsError):
+        default_map(COMMANDS, ["run", "--", "serve", "-h"], str(file))
 
 
 def test_help_and_version_work_whatever_the_file_says(run: Run, tmp_path: Path) -> None:
