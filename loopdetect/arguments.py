@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from loopdetect.core.late import Late
+
 MAX_VALUES: Final = 3000
 VALUE_KEPT: Final = 300
 MAX_DEPTH: Final = 4
@@ -31,35 +33,35 @@ OPENERS: Final = (
 )
 # Origin of the values, and how its dump begins; the group `body` is read on.
 _STARTS: Final = (
-    ("arguments that are not the default", re.compile(r"non-default args: (?P<body>\{.*)", re.S)),
-    ("arguments", re.compile(r"\bargs: (?P<body>Namespace\(.*)", re.S)),
-    ("arguments", re.compile(r"\bserver_args=(?P<body>(?:[A-Za-z_]\w*\(|\{).*)", re.S)),
-    ("arguments", re.compile(r"(?<!\w)(?P<body>Args \{.*)", re.S)),
-    ("engine", re.compile(r"\bwith config: (?P<body>(?=\w+=).*)", re.S)),
-    ("engine", re.compile(r"\bbackend_config=(?P<body>[A-Za-z_]\w*\(.*)", re.S)),
+    ("arguments that are not the default", Late(r"non-default args: (?P<body>\{.*)", re.S)),
+    ("arguments", Late(r"\bargs: (?P<body>Namespace\(.*)", re.S)),
+    ("arguments", Late(r"\bserver_args=(?P<body>(?:[A-Za-z_]\w*\(|\{).*)", re.S)),
+    ("arguments", Late(r"(?<!\w)(?P<body>Args \{.*)", re.S)),
+    ("engine", Late(r"\bwith config: (?P<body>(?=\w+=).*)", re.S)),
+    ("engine", Late(r"\bbackend_config=(?P<body>[A-Za-z_]\w*\(.*)", re.S)),
     (
         "context",
-        re.compile(r"\bllama_(?:context|new_context_with_model): +(?P<body>[a-z]\w* += .*)", re.S),
+        Late(r"\bllama_(?:context|new_context_with_model): +(?P<body>[a-z]\w* += .*)", re.S),
     ),
-    ("environment", re.compile(r'\bmsg="server config" env="?(?P<body>map\[.*)', re.S)),
+    ("environment", Late(r'\bmsg="server config" env="?(?P<body>map\[.*)', re.S)),
 )
 ONLY_CHANGED: Final = _STARTS[0][0]
 
 _OPEN: Final = "([{"
 _CLOSE: Final = ")]}"
-_BRACKETS: Final = re.compile(r"""["'()\[\]{}]""")
-_ADDRESS: Final = re.compile(r"\b0x[0-9a-fA-F]+")
-_HEAD: Final = re.compile(r"[A-Za-z_][\w.]* ?[({]|\{")
-_NAME: Final = re.compile(
+_BRACKETS: Final = Late(r"""["'()\[\]{}]""")
+_ADDRESS: Final = Late(r"\b0x[0-9a-fA-F]+")
+_HEAD: Final = Late(r"[A-Za-z_][\w.]* ?[({]|\{")
+_NAME: Final = Late(
     r"""["']?(?P<name>[A-Za-z_][\w.\-]*)["']?\s*(?:=|:(?!:))\s*(?P<value>.*)""", re.S
 )
-_GO: Final = re.compile(r"([A-Za-z]\w*):(\[[^\]]*\]|[^\s\]]*)")
-_SECRET: Final = re.compile(
+_GO: Final = Late(r"([A-Za-z]\w*):(\[[^\]]*\]|[^\s\]]*)")
+_SECRET: Final = Late(
     r"(?i)(?:^|[_.-])(?:api_?keys?|hf_token|auth_?token|access_?token|admin_?key|secret\w*|"
     r"pass(?:word|wd|phrase)|credentials?|token)$"
 )
 # Differ from start to start without anybody's will.
-_CHANCE: Final = re.compile(r"(?:^|[_.])(?:random_seed|seed|pid|nccl_port|instance_id|start_time)$")
+_CHANCE: Final = Late(r"(?:^|[_.])(?:random_seed|seed|pid|nccl_port|instance_id|start_time)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +156,7 @@ def listed(dumps: Iterable[Dump]) -> tuple[tuple[str, str], ...]:
 
 def _values(dump: Dump) -> Iterator[tuple[str, str]]:
     if dump.origin == "environment":
-        for name, value in _GO.findall(dump.text[len("map[") :]):
+        for name, value in (found.groups() for found in _GO.finditer(dump.text[len("map[") :])):
             yield name, _short(value)
     elif dump.origin == "context":
         name, _, value = dump.text.partition("=")

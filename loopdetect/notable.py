@@ -22,6 +22,7 @@ from loopdetect.arguments import OPENERS, Brackets, Dump, starts
 from loopdetect.bar_points import BarPoints
 from loopdetect.core.envelope import ANSI, Enveloped, peel
 from loopdetect.core.fingerprint import mask
+from loopdetect.core.late import Late
 from loopdetect.core.lines import CUT_MARK, MAX_SEGMENT, Cutter
 from loopdetect.core.progress import BAR_LITERALS
 
@@ -46,7 +47,7 @@ _WORDS: Final = (
 )  # fmt: skip
 _KLOG: Final = (b"E0", b"E1", b"F0", b"F1")
 _MEMORY_WORDS: Final = (b"avail mem=", b"Available KV cache memory: ", b"MiB free")
-_ERROR: Final = re.compile(
+_ERROR: Final = Late(
     r"\b(?:ERROR|ERRO|FATAL|CRITICAL|CRIT|PANIC|SEVERE|EMERG)\b"
     r"|(?<![\w.])[\w.]*[A-Z]\w*(?:Error|Exception)(?::|$)"
     r"|^[EF][01]\d{3} "
@@ -58,23 +59,23 @@ _ERROR: Final = re.compile(
     r"assertion|unreachable)\b"
 )
 # Free memory of an accelerator before the weights are there, or what they leave of it.
-_MEMORY: Final = re.compile(
+_MEMORY: Final = Late(
     r"Load weight begin\. avail mem=(?P<gib>\d+(?:\.\d+)?) GB"
     r"|Available KV cache memory: (?P<left>-?\d+(?:\.\d+)?) GiB"
     r"|(?:using device \w+ \(.*\) - |- \w+ +: .*\(\d+ MiB, )(?P<mib>\d+) MiB free"
 )
 # Words of errors that tell of none.
-_NONE: Final = re.compile(
+_NONE: Final = Late(
     r"(?i)\b(?:no|0|without|zero) (?:errors?|failures?)\b|\berrors?[=:] ?(?:0|none|null|false)\b"
 )
 # A traceback's inner lines, bare or each behind the logger's prefix.
-_FRAME: Final = re.compile(
+_FRAME: Final = Late(
     r'\s*(?:File "|\^+\s*$|raise |return |except |assert |at [\w.]+\()'
     r"|The above exception was|During handling of the above"
     r"|.{0,120}?\](?:\s{3,}\S|\s*Traceback \(most recent|\s*$)"
 )
 _DIGITS: Final = b"0123456789"
-_PARTIAL: Final = re.compile(r"\S+ std(?:out|err) P ")
+_PARTIAL: Final = Late(r"\S+ std(?:out|err) P ")
 
 
 @dataclass(frozen=True, slots=True)

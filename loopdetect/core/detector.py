@@ -47,6 +47,7 @@ HEAD: Final = 16 * 1024
 UNKNOWN_AFTER: Final = 256 * 1024
 MAX_STREAMS: Final = 200
 NAMES_TRIED: Final = 20
+LOOKED_AT: Final = 2000
 # What a supervisor calls itself among the programs whose lines it prefixes.
 DAEMONS: Final = ("PM2", "system")
 
@@ -82,6 +83,7 @@ class Detector:
         self._names: frozenset[str] = frozenset()
         self._programs = False
         self._part_hit = False
+        self._read_last: tuple[int, float] | None = None
         self._turned: bytearray | None = None
         self._files: list[SourceFile] = []
         self._ends_open = False
@@ -161,13 +163,17 @@ class Detector:
         head, self._head = bytes(self._head or b""), None
         sample = head[:HEAD]
         polled = self._as_transcript
-        if polled is None and not looks_like_transcript(sample):
-            self._margins = margins_of(sample)
-            sample = without(self._margins, sample)
+        if polled is None:
+            polled = looks_like_transcript(sample)
+            if not polled:
+                self._margins = margins_of(sample)
+            if self._margins:
+                sample = without(self._margins, sample)
+                polled = looks_like_transcript(sample)
         self._transcode = is_json_envelope(sample)
         self._names = _service_names(sample)
         self._programs = several_programs(uncoloured(sample.decode("utf-8", "replace")))
-        if looks_like_transcript(sample) if polled is None else polled:
+        if polled:
             self._transcript = Transcript(sample)
         self._cutter.only_newlines = bool(
             self._transcode or self._margins or self._transcript is not None
@@ -239,6 +245,7 @@ class Detector:
     def take_earlier(self, raw: bytes, line: int) -> None:
         """Take the segment that ended right before the region, which nothing was found in."""
         self._take(raw, line, self._place.first, False, None)
+        self._read_last = None
 
     def _take(self, raw: bytes, number: int, at: int, hit: bool, head: bytes | None) -> None:
         if len(raw) > MAX_SEGMENT:
@@ -270,6 +277,9 @@ class Detector:
         look_back = partial(self._time_before, at, stream) if hit and known else None
         told = partial(self._lines_before, at) if look_back else None
         stream.take(Line(number, enveloped, hit, look_back, told))
+        self._read_last = None
+        if stream.read_at is not None and head is None and self._alone and len(raw) <= LOOKED_AT:
+            self._read_last = self._place.offset(at) + len(raw) + 1, stream.read_at
         opened = stream.machine.open
         if known and opened is not None and opened.failures and stream.failures != before:
             self._contexts.want(
@@ -345,9 +355,12 @@ class Detector:
 
     def _time_before(self, start: int, stream: Stream) -> float | None:
         """Return when the line before was written; the end of a run that printed no end."""
+        last = self._read_last
+        if last is not None and last[0] == self._place.offset(start) and self._place.begins_line(start):
+            return last[1]
         for raw in reversed(self._place.before(start).rsplit(b"\n", 12)[-12:]):
-            if raw.strip():
-                line = peel(uncoloured(raw[-2000:].decode("utf-8", "replace")), self._names)
+            if raw.strip() and not (len(raw) <= LOOKED_AT and stream.tells_no_time(raw)):
+                line = peel(uncoloured(raw[-LOOKED_AT:].decode("utf-8", "replace")), self._names)
                 if line.stream == stream.name or line.stream is None:
                     time = stream.peek_time(line)
                     if time is not None:

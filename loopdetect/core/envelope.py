@@ -155,6 +155,10 @@ _JSON_TEXTS: Final = ("log", "message", "MESSAGE", "msg", "textPayload", "event"
 _JSON_LEVELS: Final = ("level", "levelname", "severity", "lvl")
 
 
+# No envelope begins with two plain words, the first of more than three letters.
+BARE: Final = re.compile(rb"[A-Za-z]{4,200} [A-Za-z0-9]")
+
+
 def peel(text: str, services: frozenset[str] = frozenset()) -> Enveloped:
     """Take all envelopes off one line (ANSI already stripped); `services` are known compose names."""
     line = Enveloped(text)
@@ -168,11 +172,15 @@ def peel(text: str, services: frozenset[str] = frozenset()) -> Enveloped:
 
 def _peel_once(line: Enveloped, services: frozenset[str]) -> Enveloped | None:
     text = line.text
-    if not text or not _QUICK.match(text):
-        return None
-    if text[0] == "{":
+    first = text[:1]
+    if first == "{":
         return _json(line)
-    for name, pattern in _that_open_with(_opening(text[0])):
+    envelopes = _BY_FIRST.get(first)
+    if envelopes is None:
+        if not _QUICK.match(text):
+            return None
+        envelopes = _BY_FIRST[first] = _that_open_with(_opening(first))
+    for name, pattern in envelopes:
         if name in line.kinds:
             continue
         match = pattern.match(text)
@@ -183,7 +191,7 @@ def _peel_once(line: Enveloped, services: frozenset[str]) -> Enveloped | None:
             if groups.get("host") and f"host:{groups['host']}" in services:
                 groups["stream"] = groups["host"]
             return _inner(line, name, groups)
-    if "stern" not in line.kinds:
+    if services and "stern" not in line.kinds:
         match = _STERN.match(text)
         if match and f"{match['stream']} {match['container']}" in services:
             groups = match.groupdict()
@@ -199,6 +207,9 @@ def _opening(first: str) -> str:
     if "a" <= first <= "z":
         return "a"
     return "A" if "A" <= first <= "Z" else first
+
+
+_BY_FIRST: Final[dict[str, tuple[tuple[str, re.Pattern[str]], ...]]] = {}
 
 
 @cache

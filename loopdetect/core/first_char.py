@@ -7,6 +7,7 @@ pattern nothing is said, and it has to be tried on every line.
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Final
 
 _GROUP: Final = re.compile(r"\((?:\?:|\?P<\w+>|(?!\?))")
@@ -16,6 +17,7 @@ _CLASS: Final = re.compile(r"\[([A-Za-z0-9]+)\]")
 DIGITS: Final = frozenset("0123456789")
 
 
+@cache
 def first_chars(pattern: str) -> frozenset[str] | None:
     """Return the ASCII characters that a match can begin with, or None if that is not plain to see."""
     found: set[str] = set()

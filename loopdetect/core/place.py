@@ -105,6 +105,11 @@ class Place:
             return self._buffer[at - LOOKBACK : at]
         return (self.tail(LOOKBACK) + self._buffer[self._start : at])[-LOOKBACK:]
 
+    def begins_line(self, at: int) -> bool:
+        """True when a line feed stands before an offset of the region."""
+        before = self._buffer[at - 1 : at] if at > self._start else self.tail(1)
+        return before == b"\n"
+
     def head_of(self, at: int) -> bytes | None:
         """Return the start of the physical line if the segment at `at` does not begin it."""
         if self._line_start >= 0:

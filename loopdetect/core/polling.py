@@ -1,4 +1,4 @@
-"""How a polling loop writes: its stamps, its rules, and its words about what it looked at."""
+"""How a polling loop writes: its stamps, its rules and prompts between looks at a server."""
 
 from __future__ import annotations
 
@@ -8,8 +8,20 @@ from typing import Final
 
 from loopdetect.core.block import HEADER
 from loopdetect.core.envelope import uncoloured
+from loopdetect.core.looks import (
+    CHATTER,
+    CODE_LINE,
+    GAVE_UP,
+    HEALTH,
+    HEALTH_AT_END,
+    NOT_YET,
+    READY,
+    SIZE,
+    is_answer,
+    is_look,
+)
 from loopdetect.core.progress import find_bar
-from loopdetect.core.timestamp import Stamp, parse
+from loopdetect.core.timestamp import Frame, Stamp, parse
 
 REPEATS: Final = 3
 
@@ -29,10 +41,8 @@ _BARE: Final = re.compile(
 )
 # A stamp between signs of its own: `--- t+30s ---`, `(20s)`, `== 2m30s ==`.
 _SIGNED: Final = re.compile(
-    r"(?:[-=#*>~]{2,8} *|\()(?:t ?[=+] ?|T\+|\+)?"
-    + _SPAN
-    + r"(?: elapsed)?"
-    r"(?: *[-=#*<~]{2,8}|\))(?: |$)(?P<rest>.*)",
+    r"(?:[-=#*>~]{2,8} *|\()(?:t ?[=+] ?|T\+|\+)?" + _SPAN + r"(?: elapsed)?"
+    r"(?: *[-=#*<~]{2,8}|\)|$)(?: |$)(?P<rest>.*)",
     re.DOTALL,
 )
 _WAITING: Final = re.compile(
@@ -40,94 +50,83 @@ _WAITING: Final = re.compile(
     re.DOTALL,
 )
 _SECONDS: Final = re.compile(r"(?:t[=+])?(?P<s>\d{1,6}) ?s(?:ec)?: +(?P<rest>.*)", re.DOTALL)
+# `elapsed 00:05:00`, `Checked at +90s:`
+_ELAPSED_CLOCK: Final = re.compile(
+    r"[-=#>*\[( ]{0,8}(?:[Ee]lapsed|[Ww]aited)[ =:]+(?P<h>\d\d?):(?P<m>\d\d):(?P<s>\d\d)[\])]?[ ,:|-]*(?P<rest>.*)",
+    re.DOTALL,
+)
+_AT: Final = re.compile(
+    r"[-=#>* ]{0,8}(?:[A-Za-z]+ ){1,3}(?:at|after) (?:t ?= ?|T)?\+?"
+    + _SPAN
+    + r"(?: elapsed)?:[-=#* ]*(?P<rest>)$"
+)
+_ALONE: Final = re.compile(
+    r"[-=#>* ]{0,8}(?:t ?[=+] ?|T\+|\+|[Aa]fter |[Ee]lapsed[ =:]+)"
+    + _SPAN
+    + r"(?: elapsed)?[:.]?(?P<rest>)\s*$"
+)
+_IN_BRACKETS: Final = re.compile(
+    r"\((?:t ?[=+] ?|T?\+|after )?" + _SPAN + r"(?: elapsed)?\)[: ]*(?P<rest>.*)", re.DOTALL
+)
+_EPOCH: Final = re.compile(r"(?P<s>1[4-9]\d{8})(?:\.\d+)?[ :,|]+(?P<rest>.*)", re.DOTALL)
+# A waiting program's own log: `2026-01-01 09:00:00,123 INFO wait: not ready after 10s`.
+_LOGGED: Final = re.compile(
+    r"(?P<t>\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)(?:[.,]\d{3})?Z?(?: -)? \[?(?:INFO|WARN(?:ING)?|DEBUG)\]?(?: -)? +(?:[\w.-]+(?: -|:) )?(?P<rest>.*)",
+    re.DOTALL,
+)
+_NUMBERED: Final = re.compile(r"\[?#?(?P<n>\d{1,4})(?:/\d+)?\]?[:.)]? +(?P<rest>.*)", re.DOTALL)
+_TRIES_AT_END: Final = re.compile(r".{0,160}?[(\[](?P<n>\d{1,4})(?:/| of )\d{1,4}[)\]][ .]*$")
 _ATTEMPT: Final = re.compile(
-    r"\[?(?:[Aa]ttempt|ATTEMPT|[Tt]ry|[Rr]etry|[Cc]heck|[Pp]oll|[Pp]robe) ?#?(?P<n>\d+)(?: ?(?:/|of) ?\d+)?\]?(?:[:.…]+| -)? ?(?P<rest>.*)",
+    r"[-=#>* ]{0,8}\[?(?:[Aa]ttempt|ATTEMPT|[Tt]ry|[Rr]etry|[Cc]heck|[Pp]oll|[Pp]robe) ?#?(?P<n>\d+)(?: ?(?:/|of) ?\d+)?\]?(?:[:.…]+| -)? ?(?P<rest>.*)",
     re.DOTALL,
 )
 _CLOCK: Final = re.compile(
     r"(?:[-=#>* ]{0,8})(?:\[(?P<a>(?:\d{4}-\d\d-\d\d[ T])?\d\d:\d\d:\d\d(?:Z|[+-]\d\d:?\d\d)?)\]"
     r"|(?P<b>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:Z|[+-]\d\d:?\d\d)?)(?=:? |$):?"
-    r"|(?P<e>\d\d:\d\d:\d\d)(?= .*(?:\.\.\.|…|[-=]>|[:=]) ?(?:000|[2-5]\d\d)\s*$)"
-    r"|(?P<c>(?:[A-Z][a-z]{2} )?[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d(?: [A-Z]{2,5})? \d{4})(?=$))[-=#<* ]{0,8}(?P<rest>.*)",
+    r"|(?P<e>\d\d:\d\d:\d\d)(?! .*\b(?:POST|PUT|DELETE|INFO|WARN(?:ING)?|ERROR|DEBUG)\b)"
+    r"(?= .*(?:\.\.\.|…|[-=]>|[:=]) ?(?:000|[2-5]\d\d)\s*$)"
+    r"|(?P<c>(?:[A-Z][a-z]{2} )?[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d(?: [A-Z]{2,5})? \d{4})(?=[-=#<* ]*$))[-=#<* ]{0,8}(?P<rest>.*)",
     re.DOTALL,
 )
 # A clock alone between decorations, or before what the loop saw.
 _PLAIN_CLOCK: Final = re.compile(
-    r"(?P<left>[-=#>*]{0,8}) ?(?P<f>(?:\d{4}-\d\d-\d\d[ T])?\d\d:\d\d:\d\d)(?P<right>[-=#<* ,|:]*)(?P<rest>.*)",
+    r"(?P<left>[-=#>*]{0,8}) ?(?P<f>(?:\d{4}-\d\d-\d\d[ T])?\d\d:\d\d:\d\d)(?![.,:]\d)(?P<right>[-=#<* ,|:]*)(?P<rest>.*)",
     re.DOTALL,
 )
+_NAMED: Final = re.compile(r"[\w.@:() -]{1,40}? ?[-=#*~]{2,}\s*$")
 _EVERY: Final = re.compile(
     r"Every \d+(?:\.\d+)?s: .*?(?P<d>[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d \d{4})\s*$"
 )
-HEALTH: Final = re.compile(
-    r"(?:(?:[Hh]ealth|HEALTH|status|http(?:_code)?|HTTP(?:/[\d.]+)?|code|curl)(?:[-_ ]?(?:check|code|status))?[ =:]+)(?P<code>\d{3})\b[,;|]? ?"
-    r"|^(?P<bare>000|200|204|404|429|500|502|503|504)(?= |$) ?"
+_DOTS: Final = re.compile(r"[.…·]{5,}\s*$")
+# What a step of a CI job writes round the loop's own lines.
+CI_STAMP: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{7}Z ")
+CI_MARK: Final = re.compile(r"(?:##\[|section_(?:start|end):\d+:|\[Pipeline\] )")
+# A prompt, and the command that looks at a server.
+_SHELL: Final = r"(?:[\w.-]+@[\w.-]+[: ]\S*|\([\w.-]+\) ?\S*|\[[^\]]{1,60}\])? ?[$#❯] +"
+PROMPT: Final = re.compile(
+    _SHELL + r"(?:sleep (?P<s>\d+) ?(?:&&|;) ?)?"
+    r"(?P<command>(?:sudo )?(?:tail|head|curl|wget|cat|grep|journalctl|ssh|docker (?:compose )?logs|kubectl [^|]*\blogs)\b.*)"
 )
-HEALTH_AT_END: Final = re.compile(
-    r"[^{}\[\]]{0,160}(?:\.\.\.|…|[-=]>|[:=]) ?(?P<code>000|[2-5]\d\d)\s*$"
-)
-# What a health check answers, or curl says in its place, where only that is shown.
-BODIES: Final = (
-    (re.compile(r'\{ ?"status": ?"(?:ok|healthy|ready|UP)"', re.IGNORECASE), 200),
-    (
-        re.compile(
-            r'"Loading model"|"status": ?"(?:loading|starting|initializing|unhealthy)|"code": ?503',
-            re.IGNORECASE,
-        ),
-        503,
-    ),
-    (re.compile(r"curl: \(7\)|[Cc]onnection refused|Couldn't connect|Failed to connect to"), 0),
-)
-SIZE: Final = re.compile(r"\b(?:size|bytes|offset|inode|mtime)[ =:]+(?P<value>[\d.:TZ+-]+)[,;|]? ?")
-RESTARTS: Final = re.compile(
-    r"\brestarts?(?:[-_ ]?count)?[ =:]+(?P<count>\d{1,6})\b[,;|]? ?", re.IGNORECASE
-)
-PID: Final = re.compile(r"pid[ =:]+(?P<pid>\d{1,8})[,;|]? ?")
-WORD: Final = re.compile(r"(?:status|health|state)[ =:]+(?P<word>[a-z-]+)\b[,;|]? ?", re.IGNORECASE)
-LISTED: Final = re.compile(
-    r"\s*(?:[-rwx.+]{10,11} .*? )?(?P<value>\d{2,15}) +(?:\S+ +){0,3}?\S+\.(?:log|out|txt|err)\s*$"
-)
-READY: Final = re.compile(
-    r"(?:[-=#>*✓✔✅ ]*)(?:(?:[Ss]erver|[Ss]ervice|[Mm]odel|[Ee]ndpoint|vLLM|SGLang|[Hh]ealth(?: check)?)\b[^\n]{0,40}?(?:is )?)?"
-    r"(?:READY|[Rr]eady|HEALTHY|[Hh]ealthy|is up|UP)\b(?:[ !.:]*| after\b.*| in\b.*| \(.*\))$"
-)
-GAVE_UP: Final = re.compile(
-    r"(?:[-=#>*✗❌ ]*)(?:TIMEOUT|TIMED OUT|[Tt]imed? ?out|FAILED|[Ff]ailed|GIVING UP|[Gg]iving up|ERROR: (?:server|timeout))\b.{0,80}$"
-)
-
-
+SLEEP: Final = re.compile(_SHELL + r"sleep (?P<s>\d+)\s*$")
 # A rule that a loop draws between two looks: `-----`, `=== tail of server.log ===`, `### check`.
 RULE: Final = re.compile(r"([-=#*~_])\1{2,}(?: ?[^\n]{0,60}? ?\1{2,})?\s*$")
 BLANK: Final = re.compile(r"\s*$")
 _DATE_LINE: Final = re.compile(
-    r"(?:[A-Z][a-z]{2} )[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d(?: [AP]M)?(?: [A-Z]{2,5})? \d{4}\s*$"
+    r"[-=#>* ]{0,8}(?:[A-Z][a-z]{2} )[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d(?: [AP]M)?(?: [A-Z]{2,5})? \d{4}[-=#<*\s]*$"
 )
 
 
-# What `docker ps` says of a container: the time since its last start.
-UPTIME: Final = re.compile(
-    r"\bUp (?P<value>Less than a second|About an? (?:minute|hour)|\d+ (?:second|minute|hour|day)s?)\b"
-)
-RESTARTING: Final = "  Restarting ("
-_UNITS: Final = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
 _TIME_KEYS: Final = ("t", "elapsed", "elapsed_s", "seconds", "after", "waited")
 _CODE_KEYS: Final = ("http", "http_code", "code", "status", "health")
 _TEXT_KEYS: Final = ("last", "last_line", "line", "log", "tail")
 
 
-def uptime_of(text: str) -> float | None:
-    """Return how long a container is up by `docker ps`, in seconds; None if the line does not say."""
-    match = UPTIME.search(text)
-    if not match:
-        return None
-    words = match["value"].split()
-    number = float(words[0]) if words[0].isdigit() else float(words[0] == "About")
-    return number * _UNITS[words[-1].rstrip("s")]
-
-
-def is_fact(text: str) -> bool:
-    """True when a text begins with what a loop sees: a code, a size, a pid, a count, a word."""
-    return any(pattern.match(text) for pattern in (HEALTH, SIZE, PID, RESTARTS, WORD))
+def peeled(lines: list[str]) -> list[str]:
+    """Return the lines of a CI step's log without the step's own stamps and marks, others as they are."""
+    stamped = sum(bool(CI_STAMP.match(line)) for line in lines)
+    if stamped >= REPEATS and stamped * 5 >= len(lines) * 4:
+        lines = [CI_STAMP.sub("", line, 1) for line in lines]
+    return ["" if CI_MARK.match(line) else line for line in lines]
 
 
 def from_json(text: str) -> str:
@@ -152,17 +151,39 @@ def stamp_of(text: str) -> tuple[float | None, str] | None:
     match = _ELAPSED.match(text) or _SIGNED.match(text)
     if not (match and any(match[g] for g in "hms")):
         match = _BARE.match(text)
-        match = match if match and is_fact(match["rest"]) else None
-    if match and any(match[g] for g in "hms"):
-        value = float(match["h"] or 0) * 3600 + float(match["m"] or 0) * 60 + float(match["s"] or 0)
-        return value, match["rest"]
+        told = match and any(match[g] for g in "hms")
+        match = match if match and told and is_look(match["rest"]) else None
+    if match:
+        return _seconds(match), match["rest"]
     match = _WAITING.match(text) or _SECONDS.match(text)
     if match:
         return float(match["s"]), match["rest"]
+    for pattern in (_ELAPSED_CLOCK, _AT, _ALONE):
+        match = pattern.match(text)
+        if match and any(match[g] for g in "hms"):
+            return _seconds(match), match["rest"]
     match = _ATTEMPT.match(text)
     if match:
+        inner = _IN_BRACKETS.match(match["rest"])
+        if inner and any(inner[g] for g in "hms"):
+            return _seconds(inner), inner["rest"]
+        return None, match["rest"]
+    if _TRIES_AT_END.match(text) and NOT_YET.match(text):
+        return None, ""
+    match = _NUMBERED.match(text)
+    if match and (CODE_LINE.match(match["rest"]) or is_answer(match["rest"])):
         return None, match["rest"]
     return None
+
+
+def _seconds(match: re.Match[str]) -> float:
+    return float(match["h"] or 0) * 3600 + float(match["m"] or 0) * 60 + float(match["s"] or 0)
+
+
+def _number(text: str) -> int | None:
+    """Return the number of the try that a stamped line tells of, or None if it tells of none."""
+    match = _ATTEMPT.match(text) or _TRIES_AT_END.match(text) or _NUMBERED.match(text)
+    return int(match["n"]) if match else None
 
 
 def clock_of(text: str) -> tuple[Stamp, str] | None:
@@ -171,15 +192,25 @@ def clock_of(text: str) -> tuple[Stamp, str] | None:
     if match:
         stamp = parse(match["a"] or match["b"] or match["c"] or match["e"])
         return (stamp, match["rest"]) if stamp else None
+    epoch, logged = _EPOCH.match(text), _LOGGED.match(text)
+    if epoch and is_look(epoch["rest"]):
+        return Stamp(float(epoch["s"]), Frame.FULL), epoch["rest"]
     every, plain = _EVERY.match(text), _PLAIN_CLOCK.match(text)
-    if plain and not (is_fact(plain["rest"]) or _framed(plain)):
+    if logged and not every and (NOT_YET.match(logged["rest"]) or READY.match(logged["rest"])):
+        stamp = parse(logged["t"])
+        return (stamp, logged["rest"]) if stamp else None
+    framed = plain is not None and _framed(plain)
+    if plain and not (framed or is_look(plain["rest"])):
         plain = None
     stamp = parse(every["d"]) if every else parse(plain["f"]) if plain else None
-    return (stamp, plain["rest"] if plain else "") if stamp else None
+    return (stamp, plain["rest"] if plain and not framed else "") if stamp else None
 
 
 def _framed(plain: re.Match[str]) -> bool:
-    return bool(plain["left"] and plain["right"].strip()) and not plain["rest"]
+    """True for a clock between signs, with or without a name beside it."""
+    return bool(plain["left"]) and (
+        bool(_NAMED.match(plain["rest"])) or (bool(plain["right"].strip()) and not plain["rest"])
+    )
 
 
 def _is_mark(line: str) -> bool:
@@ -196,21 +227,29 @@ def _marked(lines: list[str]) -> bool:
         return False
     marked = "\n".join("\0" if _is_mark(line) else line for line in lines)
     bodies = [body.strip() for body in marked.split("\0") if body.strip()]
-    return not bodies or len(set(bodies)) > 1 or HEADER not in bodies[0]
+    return not bodies or any(HEADER not in body for body in bodies)
 
 
 def looks_like_transcript(head: bytes) -> bool:
     """True when the first lines are snapshots under a polling loop's stamps."""
-    lines = [uncoloured(raw.decode("utf-8", "replace")) for raw in head.split(b"\n")]
-    elapsed = [t for t, _ in filter(None, map(stamp_of, lines)) if t is not None]
+    lines = peeled([uncoloured(raw.decode("utf-8", "replace")) for raw in head.split(b"\n")])
+    looks = [(line, stamp) for line in lines if (stamp := stamp_of(line)) is not None]
+    elapsed = [time for _, (time, _) in looks if time is not None]
     if len(elapsed) >= 2 and elapsed == sorted(elapsed):
         return True
-    numbers = [int(m["n"]) for m in map(_ATTEMPT.match, lines) if m]
-    if len(numbers) >= 3 and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
+    tries = [(n, line, rest) for line, (_, rest) in looks if (n := _number(line)) is not None]
+    numbers = [n for n, _, _ in tries]
+    if len(numbers) >= REPEATS and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
+        return _at_the_top(tries[0][1], lines) or any(is_look(rest) for _, _, rest in tries)
+    if prompted(lines) or coded(lines):
         return True
-    stamped = [s for s in map(clock_of, lines) if s]
+    # Where a logger writes most of its lines about something else, it is no loop's.
+    logged = [m["rest"] for m in map(_LOGGED.match, lines) if m]
+    waits = sum(is_answer(rest) for rest in logged)
+    mixed = waits * 4 < len(logged) * 3
+    stamped = [s for line in lines if not (mixed and _LOGGED.match(line)) and (s := clock_of(line))]
     polled = sum(
-        bool(HEALTH.match(rest) or SIZE.match(rest) or HEALTH_AT_END.match(rest))
+        bool(HEALTH.match(rest) or SIZE.match(rest) or HEALTH_AT_END.match(rest) or is_answer(rest))
         for _, rest in stamped
     )
     if len(stamped) >= 3 and polled >= 2 and polled * 2 >= len(stamped):
@@ -224,8 +263,8 @@ def looks_like_transcript(head: bytes) -> bool:
         blocks = "\n".join("\0" if clock_of(line) else line for line in filled).split("\0")
         bodies = [b.strip() for b in blocks if b.strip()]
         if len(bodies) >= 3 and len(set(bodies)) <= len(bodies) // 2:
-            return True
-    if _ruled(filled):
+            return not all(HEADER in body for body in bodies)
+    if _ruled(filled) or _worded(filled):
         return True
     # No stamps at all: bare bars that repeat, closed by the loop's own word.
     closing = any(READY.match(line) or GAVE_UP.match(line) for line in filled[-2:])
@@ -247,4 +286,44 @@ def _ruled(filled: list[str]) -> bool:
         len(bodies) >= REPEATS
         and len(set(bodies)) <= len(bodies) // 2
         and all(find_bar(body.rpartition("\n")[2]) for body in bodies)
+    )
+
+
+def _at_the_top(line: str, lines: list[str]) -> bool:
+    """True when a line comes before anything that a server could have written."""
+    before = [text for text in lines[: lines.index(line)] if text.strip()]
+    return len(before) <= 5
+
+
+def prompted(lines: list[str]) -> bool:
+    """True when the same look at a server was typed again and again."""
+    return _prompts(lines) >= REPEATS or (
+        _prompts(lines) == REPEATS - 1 and any(m and m["s"] for m in map(PROMPT.match, lines))
+    )
+
+
+def _prompts(lines: list[str]) -> int:
+    """Return how often the commonest look was typed at a prompt."""
+    typed = [re.sub(r"\d+", "0", m["command"]).strip() for m in map(PROMPT.match, lines) if m]
+    return max(map(typed.count, set(typed)), default=0)
+
+
+def coded(lines: list[str]) -> bool:
+    """True when there is little but status codes, one a line."""
+    filled = [line for line in lines if line.strip()]
+    codes = sum(bool(CODE_LINE.match(line)) for line in filled)
+    return codes >= REPEATS and codes * 5 >= len(filled) * 4
+
+
+def _worded(filled: list[str]) -> bool:
+    """True when a loop says in words, or with dots, that it waits, and what came of it."""
+    if not any(is_answer(line) or GAVE_UP.match(line) for line in filled[-2:]):
+        return False
+    waits = [is_answer(line) for line in filled[:-1]]
+    chatter = sum(bool(CHATTER.match(line)) for line in filled)
+    if sum(waits) >= REPEATS - 1 and (sum(waits) + chatter) * 5 >= len(filled) * 4:
+        return True
+    dots = any(_DOTS.search(line) for line in filled)
+    return (sum(waits) >= REPEATS and sum(waits) * 2 >= len(filled)) or (
+        dots and any(waits) and len(filled) <= 10
     )

@@ -68,19 +68,24 @@ class Prefilter(Shared):
 
     def noise(self, buffer: bytes, start: int, stop: int) -> None:
         """Note a segment that was found for nothing; where they abound, other anchors are chosen."""
+        if not self.learns:
+            return
         self._false += 1
         if self._false % (FALSE_ALARMS // NOISE_KEPT) == 0:
             self._noise.append(buffer[start : min(stop, start + NOISE_WIDTH)])
-        if self._false >= FALSE_ALARMS and self._rebuilds < REBUILDS:
+        if self._false >= FALSE_ALARMS:
             self._rebuilds += 1
-            self._false = 0
             noise, self._noise = b"\n".join(self._noise), []
-            self._found = searcher(cover(self.literals, self.anchors, noise))
+            self._found = searcher(cover(self.literals, self._planned, noise))
 
     def _ready(self) -> _Teddy | _Find:
         if self._found is None:
-            self._found = searcher(cover(self.literals, stored_plans().get(self._plan, ())))
+            self._found = searcher(cover(self.literals, self._planned))
         return self._found
+
+    @property
+    def _planned(self) -> Groups:
+        return stored_plans().get(self._plan, ())
 
 
 class _Teddy:

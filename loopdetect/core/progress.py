@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from loopdetect.core.late import Late
 from loopdetect.model import Shared
 
 # Every bar that is looked for holds one of these.
@@ -17,16 +18,16 @@ _TQDM: Final = re.compile(
     rf"(?P<done>{_NUMBER})/(?P<total>{_NUMBER}|\?) \[(?P<elapsed>{_CLOCK})<(?P<remaining>{_CLOCK}|\?), *"
     r"(?P<rate>\?|[\d.]+[kMGTPEZ]?)(?P<unit>[^\],\r\n]{0,24})(?:, [^\]\r\n]{0,200})?\]?"
 )
-_COUNT: Final = re.compile(
+_COUNT: Final = Late(
     rf"(?P<label>[^\r\n|%]{{1,200}}?): (?P<done>{_NUMBER})[a-z]{{2,9}} \[(?P<elapsed>{_CLOCK}), *[\d.?]+[^\]\r\n]{{0,24}}\]"
 )
-_PERCENT: Final = re.compile(
+_PERCENT: Final = Late(
     r"(?P<label>[A-Z][\w /-]{3,80}): +(?P<pct>\d{1,3})% \((?P<done>\d+)/(?P<total>\d+)\)"
 )
-_NUMBERED: Final = re.compile(
+_NUMBERED: Final = Late(
     r"(?P<label>Download|Convert|Downloading|Converting): \[(?P<done>\d+)/(?P<total>\d+)\] -- (?:ETA|Took): (?P<elapsed>[\d:.]+)"
 )
-_RICH: Final = re.compile(
+_RICH: Final = Late(
     r"(?P<label>[^\r\n━╸╺]{0,120}?) *[━╸╺-]{5,} +(?P<pct>\d{1,3})% (?:(?P<elapsed>\d:\d\d:\d\d)|-:--:--)"
 )
 _DOTS: Final = re.compile(r"\.{4,100}")

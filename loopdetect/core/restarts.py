@@ -117,6 +117,20 @@ def between_looks(
     return new_pid or fell or again or clock_fell
 
 
+def came_round(run: OpenRun, event: Event) -> bool:
+    """Does a look show a marker of the beginning, though this start was past its caches?
+
+    The processes of one start print it within moments, and before any of them holds a cache.
+    """
+    return (
+        event.rule is not None
+        and PHASE_RANK[event.rule.phase or Phase.CONFIG] <= PHASE_RANK[Phase.DIST_INIT]
+        and run.dead_line is None
+        and not run.ready
+        and PHASE_RANK[run.phase] >= PHASE_RANK[Phase.KV_CACHE]
+    )
+
+
 def _later(phase: Phase) -> bool:
     return PHASE_RANK[phase] >= PHASE_RANK[Phase.LOAD_WEIGHTS]
 

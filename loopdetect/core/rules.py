@@ -164,6 +164,12 @@ class Prefixes(Shared):
             seen.get("uptime"),
         )
 
+    def any_begins_with(self, first: str) -> bool:
+        """True if a prefix can begin with an ASCII character."""
+        if first not in self._by_first:
+            self._by_first[first] = self._that_begin_with(first)
+        return bool(self._by_first[first])
+
     def _that_begin_with(self, first: str) -> tuple[re.Pattern[str], ...]:
         known = ((pattern, first_chars(pattern)) for pattern in self._patterns if first)
         return tuple(

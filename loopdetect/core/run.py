@@ -155,7 +155,10 @@ class Machine:
             pass  # a worker of the same start
         elif rule.repeats:
             died = run.ready and run.dead_line is not None
-            replaced = self.polled and restarts.is_replaced(run, event, self.main_process)
+            replaced = self.polled and (
+                restarts.is_replaced(run, event, self.main_process)
+                or restarts.came_round(run, event)
+            )
             if died or replaced or restarts.is_over(run) or restarts.boots_again(run, event):
                 self._begin(event)
         elif not restarts.continues(run, event):
@@ -474,7 +477,7 @@ class Machine:
         if self.open is None:
             return list(self.runs)
         self.open.last_line = max(self.open.last_line, last_line)
-        self.open.anonymous = self.anonymous
+        self.open.anonymous = self.anonymous and not self.polled  # looks repeat what there is
         settle(self.open, followed=False)
         return [*self.runs, self.open]
 

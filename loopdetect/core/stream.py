@@ -10,7 +10,7 @@ from typing import Final
 
 from loopdetect.core.block import FRAME, HEADER, PANIC, Block, opens_panic, opens_traceback
 from loopdetect.core.context import NEAR, Contexts
-from loopdetect.core.envelope import Enveloped
+from loopdetect.core.envelope import BARE, Enveloped
 from loopdetect.core.event import Event
 from loopdetect.core.judging import Judgement, failure_of, judge
 from loopdetect.core.line import (
@@ -72,6 +72,8 @@ class Stream:
         self._previous: Line | None = None
         self.profile: str | None = forced
         self.lines_seen = 0
+        self.read_at: float | None = None  # when the last line was written, if it has a time
+        self._whole = False
         self._library = library
         self._identify = identify
         self._forced = forced
@@ -245,8 +247,17 @@ class Stream:
         message = self._chain.prefixes.strip(enveloped.text)
         return self.time_of(enveloped, message)
 
+    def tells_no_time(self, raw: bytes) -> bool:
+        """True for a line of which its first words show that it has neither envelope nor prefix."""
+        return (
+            self._chain is not None
+            and BARE.match(raw) is not None
+            and not self._chain.prefixes.any_begins_with(chr(raw[0]))
+        )
+
     def _understand(self, line: Line) -> None:
         text = line.enveloped.text
+        self.read_at = None
         if text.startswith("^C"):
             self._find_time(line, None)
             self._fold(
@@ -258,7 +269,8 @@ class Stream:
         dots = leading_dots(text)
         if dots and dots < len(text):
             text = text[dots:].lstrip(" ") if text[dots] not in "." else text
-        if text is line.enveloped.text:
+        self._whole = text is line.enveloped.text
+        if self._whole:
             self._segment(line)
         else:
             self._segment(replace(line, enveloped=replace(line.enveloped, text=text)))
@@ -268,6 +280,8 @@ class Stream:
         assert self._chain is not None
         message = self._chain.prefixes.strip(line.enveloped.text)
         time = self.time_of(line.enveloped, message)
+        if self._whole:
+            self.read_at, self._whole = time, False
         # Whether a line that tells nothing was read at all must make no difference later.
         if time is not None and (self._blocks or self._replays or self.machine.polled):
             self.last_time = time

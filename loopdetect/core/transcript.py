@@ -9,33 +9,55 @@ comes to the same point each time.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from loopdetect.core.envelope import Enveloped, uncoloured
+from loopdetect.core.envelope import peel, uncoloured
 from loopdetect.core.line import Line
-from loopdetect.core.polling import (
-    BLANK,
+from loopdetect.core.looks import (
     BODIES,
+    CHATTER,
+    CODE_LINE,
     GAVE_UP,
     HEALTH,
     HEALTH_AT_END,
+    HEALTHY,
     LISTED,
+    MEMORY,
+    NOT_YET,
     PID,
+    PROCESS,
     READY,
-    REPEATS,
-    RESTARTING,
     RESTARTS,
-    RULE,
     SIZE,
     WORD,
-    clock_of,
-    stamp_of,
+    is_answer,
     uptime_of,
 )
-from loopdetect.core.progress import Bar, find_bar
+from loopdetect.core.polling import (
+    BLANK,
+    CI_MARK,
+    CI_STAMP,
+    PROMPT,
+    REPEATS,
+    RULE,
+    SLEEP,
+    clock_of,
+    coded,
+    peeled,
+    prompted,
+    stamp_of,
+)
+from loopdetect.core.progress import find_bar
+from loopdetect.core.snapshot import (
+    Snapshot,
+    all_run,
+    cut_short,
+    headed,
+    restarted,
+    without_own_end,
+)
 from loopdetect.core.stream import Stream
 from loopdetect.core.timestamp import CLOCKS, DAY, Frame, Stamp
 from loopdetect.model import Kind, Phase
@@ -44,39 +66,6 @@ MAX_SNAPSHOTS: Final = 20000
 MAX_LINES: Final = 200
 REPEAT_FLOOR_S: Final = 120.0
 REPEAT_BAR_FACTOR: Final = 5.0
-_DATED: Final = re.compile(
-    r"\d\d:\d\d:\d\d[ .,\]]|\bpid[=: ]\d+|\[\d{2,7}\]|^\d+\.\d\d\.\d{3}\.\d{3} "
-)
-
-
-@dataclass(slots=True)
-class Snapshot:
-    """What one look showed."""
-
-    line: int
-    time: float | None
-    health: int | None = None
-    size: str | None = None
-    restarts: int | None = None
-    uptime: float | None = None
-    pid: str | None = None
-    ready: bool = False
-    lines: list[tuple[int, str]] = field(default_factory=list)
-
-    @property
-    def texts(self) -> list[str]:
-        """The lines without their numbers."""
-        return [text for _, text in self.lines]
-
-    def last_bar(self) -> Bar | None:
-        """Return the bar that the snapshot ends in, or None if it ends in something else."""
-        last = next((text for _, text in reversed(self.lines) if text.strip()), "")
-        found = find_bar(last.rstrip("\r").rpartition("\r")[2] or last)
-        return found[0] if found and not last[found[2] :].strip() else None
-
-    def dated(self) -> bool:
-        """True when a line carries a wall-clock time or a pid, so that equal text means equal writing."""
-        return any(_DATED.search(text) for _, text in self.lines)
 
 
 class Transcript:
@@ -87,10 +76,20 @@ class Transcript:
         self._line = 1
         self._clocked: bool | None = None
         self._frame = Frame.FULL
-        lines = [uncoloured(raw.decode("utf-8", "replace")) for raw in sample.split(b"\n")]
-        stamped = any(stamp_of(line) or clock_of(line) for line in lines)
+        raw = [uncoloured(raw.decode("utf-8", "replace")) for raw in sample.split(b"\n")]
+        lines = peeled(raw)
+        self._peeled = lines != raw
+        self._coded = coded(lines)
+        self._slept = 0.0 if any(_slept(line) for line in lines) else None
+        shown = [line for line in lines if line.strip() and not (stamp_of(line) or clock_of(line))]
+        stamps = sum(bool(stamp_of(line) or clock_of(line)) for line in lines)
+        stamped = stamps > 0
+        # Stamps beside the prompts tell more than the prompts do.
+        self._prompted = stamps < REPEATS and prompted(lines)
+        indents = [len(line) - len(line.lstrip(" ")) for line in shown if not READY.match(line)]
+        self._indent = min(indents, default=0) if stamped else 0
         ruled = any(RULE.match(line) for line in lines)
-        self._between = None if stamped else RULE if ruled else BLANK
+        self._between = None if stamped or self._prompted else RULE if ruled else BLANK
 
     def feed(self, region: bytes) -> None:
         """Add whole physical lines."""
@@ -99,10 +98,16 @@ class Transcript:
             self._line += 1
 
     def _take(self, text: str) -> None:
-        stamped = (None, "") if self._between and self._between.match(text) else stamp_of(text)
+        if self._peeled:
+            text = CI_STAMP.sub("", text, 1)
+            text = "" if CI_MARK.match(text) else text
+        stamped = self._typed(text) if self._prompted else self._stamp(text)
+        if SLEEP.match(text) or (PROMPT.match(text) and not self._prompted):
+            return
         if stamped is not None and self._clocked is None:
             self._clocked = False
-        clocked = clock_of(text) if stamped is None and self._clocked is not False else None
+        free = stamped is None and self._clocked is not False and not self._prompted
+        clocked = clock_of(text) if free else None
         if clocked is not None:
             self._clocked = True
             self._frame = min(self._frame, clocked[0].frame)
@@ -110,12 +115,29 @@ class Transcript:
         if stamped is not None and len(self.snapshots) < MAX_SNAPSHOTS:
             self.snapshots.append(Snapshot(self._line, self._onward(stamped[0])))
             text = stamped[1]
+        elif self._indent and not text[: self._indent].strip():
+            text = text[self._indent :]
         if not self.snapshots:
             self.snapshots.append(Snapshot(self._line, None))
         snapshot = self.snapshots[-1]
         text = self._facts(snapshot, text)
         if text and len(snapshot.lines) < MAX_LINES:
             snapshot.lines.append((self._line, text))
+
+    def _stamp(self, text: str) -> tuple[float | None, str] | None:
+        if self._between and self._between.match(text):
+            return None, ""
+        if self._coded and CODE_LINE.match(text):
+            return None, text
+        if self._between is BLANK and is_answer(text):
+            return None, text
+        return stamp_of(text)
+
+    def _typed(self, text: str) -> tuple[float | None, str] | None:
+        """Begin a look at each command that looks; what was slept before it tells the time."""
+        if self._slept is not None:
+            self._slept += _slept(text)
+        return (self._slept, "") if PROMPT.match(text) else None
 
     def _onward(self, time: float | None) -> float | None:
         """Carry a clock without a date over midnight."""
@@ -150,15 +172,30 @@ class Transcript:
         if ending:
             snapshot.health = int(ending["code"])
             return ""
+        memory, process = MEMORY.match(text), PROCESS.match(text)
+        if memory:
+            snapshot.memory = (snapshot.memory or 0) + int(memory["used"])
+            return ""
+        if process and "grep " in process["command"]:
+            return ""
+        if process and snapshot.pid is None:
+            snapshot.pid = process["pid"]
+        chatter = CHATTER.match(text)
+        if chatter:
+            snapshot.health = int(chatter["code"]) if chatter["code"] else snapshot.health
+            return ""
         for pattern, code in BODIES if snapshot.health is None else ():
             if len(text) < 400 and pattern.search(text):
                 snapshot.health = code
                 return ""
         if snapshot.uptime is None:
             snapshot.uptime = uptime_of(text)
+            snapshot.ready |= snapshot.uptime is not None and HEALTHY in text
         listed = LISTED.match(text)
         if listed and snapshot.size is None:
             snapshot.size = listed["value"]
+            return ""
+        if NOT_YET.match(text):
             return ""
         if READY.match(text.strip()) and text.strip():
             snapshot.ready = True
@@ -174,15 +211,18 @@ class Transcript:
         finding = Finding(clock=CLOCKS[self._frame] if self._clocked else "uptime")
         seen: list[str] = []
         fallen: dict[tuple[str, float | None], float] = {}
-        stream.recognise(text for snapshot in self.snapshots for text in snapshot.texts)
+        if self.snapshots:
+            without_own_end(self.snapshots[-1])
+        stream.recognise(peel(text).text for snapshot in self.snapshots for text in snapshot.texts)
         for snapshot, before in zip(self.snapshots, [None, *self.snapshots], strict=False):
-            sign = _restarted(before, snapshot) if before is not None else None
+            sign = restarted(before, snapshot) if before is not None else None
             if sign is not None:
                 stream.note_restart(snapshot.line, sign)
                 seen = []
             stamp = Stamp(snapshot.time, Frame.FULL) if snapshot.time is not None else None
-            for line, text in self._fresh(snapshot, seen):
-                stream.take_polled(Line(line, Enveloped(text, stamp), hit=True))
+            for line, text in headed(list(self._fresh(snapshot, seen))):
+                inner = replace(peel(text), stamp=stamp, stream=None)
+                stream.take_polled(Line(line, inner, hit=True))
             if snapshot.texts:
                 seen = snapshot.texts
             if stamp is not None:
@@ -235,11 +275,17 @@ class Transcript:
     def _health(
         self, snapshot: Snapshot, stream: Stream, stamp: Stamp | None, finding: Finding
     ) -> None:
-        up = snapshot.ready or (snapshot.health is not None and 200 <= snapshot.health < 300)
+        up = (
+            snapshot.ready
+            or all_run(snapshot.texts)
+            or (snapshot.health is not None and 200 <= snapshot.health < 300)
+        )
         if up:
             stream.note(Kind.READY, snapshot.line, "the health check answered", stamp)
             finding.answered = True
-        elif snapshot.health == 0 and stream.machine.open is not None and stream.machine.open.ready:
+        run = stream.machine.open
+        asked = run is not None and (run.stop_line is not None or run.goodbye_line is not None)
+        if not up and snapshot.health == 0 and run is not None and run.ready and not asked:
             stream.note(Kind.CASCADE, snapshot.line, "the health check is refused again", stamp)
 
     def _repeats(self, finding: Finding) -> None:
@@ -271,7 +317,7 @@ class Transcript:
         cut = (
             len(best) == REPEATS - 1
             and best[-1] is not filled[-1]
-            and _cut_short(filled[-1], best[-1])
+            and cut_short(filled[-1], best[-1])
         )
         if len(best) < REPEATS and not cut:
             return
@@ -288,30 +334,9 @@ def _in_place(text: str) -> str | tuple[str, float | None]:
     return (found[0].label, found[0].total) if found and found[0].label else text
 
 
-def _restarted(before: Snapshot, now: Snapshot) -> str | None:
-    """Return what beside the lines shows that the server was started again between two looks."""
-    if _shrank(before, now):
-        return "the log became smaller"
-    if before.pid is not None and now.pid is not None and before.pid != now.pid:
-        return f"the process id changed from {before.pid} to {now.pid}"
-    if before.restarts is not None and now.restarts is not None and now.restarts > before.restarts:
-        return f"the supervisor's count rose to {now.restarts}"
-    if before.uptime is not None and now.uptime is not None and now.uptime < before.uptime:
-        return "the container is up for a shorter time than before"
-    if now.uptime is not None and any(RESTARTING in text for text in before.texts):
-        return "the container is up again"
-    return None
-
-
-def _shrank(before: Snapshot, now: Snapshot) -> bool:
-    sizes = [(s.size or "").strip() for s in (before, now)]
-    return all(size.isdigit() for size in sizes) and int(sizes[1]) < int(sizes[0])
-
-
-def _cut_short(cut: Snapshot, whole: Snapshot) -> bool:
-    """True when a last snapshot is the beginning of the same text, broken off."""
-    text = "\n".join(cut.texts).rstrip(". …")
-    return bool(text) and "\n".join(whole.texts).startswith(text)
+def _slept(text: str) -> float:
+    match = SLEEP.match(text) or PROMPT.match(text)
+    return float(match["s"] or 0) if match else 0.0
 
 
 @dataclass(slots=True)

@@ -24,8 +24,10 @@ from loopdetect.core.search import Aim, Search
 
 QUOTE_WITHIN: Final = 256
 FIRST_LOOK: Final = 4096
+BAR_LOOK: Final = 512
+QUOTED_LOOK: Final = 1 << 16
 OVERLAP: Final = 64
-WIDEST_LOOK: Final = 1 << 20
+WIDEST_LOOK: Final = 1 << 18
 # A piece with a find for so many bytes is crowded.
 DENSE: Final = 512
 _HEADER: Final = HEADER.encode()
@@ -33,7 +35,9 @@ _HEADER: Final = HEADER.encode()
 _LABEL: Final = re.compile(rb"([^\r\n%|]{0,200}?: )(?:  \d| \d\d|100)%[^\r\n]*? (\d+/\d+ \[)")
 # Nothing done, or all of it.
 _TRACE: Final = re.compile(rb"[^\r\n]*? (?:0/\d+ \[|(\d+)/\1 \[)")
-_ENDS: Final = searcher([[b"  0%", b"100%"]])
+# With texts that no log holds beside them: for so few the engine would look for single bytes, and
+# stop at each line.
+_ENDS: Final = searcher([[b"  0%", b"100%", *(bytes([n] * 4) for n in range(4))]])
 
 
 class Taker(Protocol):
@@ -80,33 +84,59 @@ class Walk:
         return buffer[at : min(stop, at + MAX_SEGMENT)].rstrip(b"\r\n")
 
 
-def quote_in(buffer: bytes, start: int, end: int, quotes: tuple[bytes, ...]) -> bytes | None:
-    """Return what at the head of a segment says that it holds the words of users, or None."""
+def quote_in(buffer: bytes, start: int, end: int, quotes: tuple[bytes, ...]) -> bytes:
+    """Return what at the head of a segment says that it holds the words of users, or nothing."""
     last = min(end, start + QUOTE_WITHIN)
     for quote in quotes:
         if buffer.find(quote, start, last) >= 0:
             return quote
-    return None
+    return b""
 
 
 class _Ahead:
     """Searches a region a piece at a time; the pieces grow while there is little to find."""
 
-    __slots__ = ("_buffer", "_filter", "_found", "_index", "_looked", "_stop", "width")
+    __slots__ = (
+        "_buffer",
+        "_crowded",
+        "_filter",
+        "_first",
+        "_found",
+        "_index",
+        "_looked",
+        "_stop",
+        "width",
+    )
 
-    def __init__(self, search: Prefilter, buffer: bytes, start: int, stop: int, width: int) -> None:
+    def __init__(
+        self,
+        search: Prefilter,
+        buffer: bytes,
+        start: int,
+        stop: int,
+        width: int,
+        crowded: int = FIRST_LOOK,
+    ) -> None:
         self._filter = search
         self._buffer = buffer
-        self._looked = start
+        self._first = self._looked = start
         self._stop = stop
         self._found: list[int] = []
         self._index = 0
+        self._crowded = crowded
         self.width = width
 
     @property
     def idle(self) -> bool:
         """True when there is nothing to find any more."""
         return self._looked >= self._stop and not self._found
+
+    def back(self, pos: int) -> bool:
+        """Go back to an offset; False if what was found there was let go of."""
+        if pos < self._first:
+            return False
+        self._index = 0
+        return True
 
     def next(self, pos: int) -> int:
         """Return the next offset from `pos` on at which something was found, or the end."""
@@ -118,15 +148,22 @@ class _Ahead:
                 return found[index]
             if self._looked >= self._stop:
                 return self._stop
-            first = max(pos, self._looked)
+            self._first = first = max(pos, self._looked)
             self._looked = min(self._stop, first + self.width)
             last = min(self._stop, self._looked + OVERLAP)
             self._found, self._index = self._filter.offsets(self._buffer, first, last), 0
             many = len(self._found) * DENSE > self.width
-            self.width = FIRST_LOOK if many else min(self.width * 4, WIDEST_LOOK)
+            self.width = self._crowded if many else min(self.width * 4, WIDEST_LOOK)
 
 
 class _Region:
+    aim: Aim
+    filter: Prefilter
+    bar_filter: Prefilter
+    quotes: tuple[bytes, ...]
+    hits: _Ahead
+    bars: _Ahead
+
     def __init__(
         self, walk: Walk, search: Search, buffer: bytes, start: int, stop: int, taker: Taker
     ) -> None:
@@ -161,7 +198,8 @@ class _Region:
         """Return where the next segment that holds what is searched for begins and ends."""
         buffer, stop, returns = self.buffer, self.stop, self.returns
         hits, bars, quotes = self.hits.next, self.bars.next, self.quotes
-        idle = self.bars.idle
+        idle, learns = self.bars.idle, self.filter.learns
+        likely = quotes[0] if quotes else b""
         while True:
             at = hits(pos) if idle else min(hits(pos), bars(pos))
             if at >= stop:
@@ -173,11 +211,14 @@ class _Region:
                 pos = buffer.rfind(b"\n", pos, at) + 1 or pos
                 end = buffer.find(b"\n", at, stop)
                 end = stop if end < 0 else end
-            quote = quote_in(buffer, pos, end, quotes) if quotes else None
-            if quote is not None:
-                if quote is not quotes[0]:
-                    self.quotes = quotes = (quote, *(q for q in quotes if q is not quote))
-                if self.filter.learns:
+            quote = likely
+            if likely and buffer.find(likely, pos, min(end, pos + QUOTE_WITHIN)) < 0:
+                quote = quote_in(buffer, pos, end, quotes)
+                if quote:
+                    self.quotes = (quote, *(q for q in quotes if q is not quote))
+                    likely = quote
+            if quote:
+                if learns:
                     self.filter.noise(buffer, pos, end)
             elif self.is_hit(pos, end):
                 return pos, end
@@ -196,9 +237,11 @@ class _Region:
         self.filter, self.bar_filter, self.quotes = self.search.filters(self.aim)
         if self.aim is not self.walk.aim:
             self.walk.aim, self.walk.width = self.aim, FIRST_LOOK
-        self.hits = _Ahead(self.filter, self.buffer, pos, self.stop, self.walk.width)
+        # Bars are passed over in great strides, users' words line by line.
+        crowded = QUOTED_LOOK if self.aim.serving and self.quotes else FIRST_LOOK
+        self.hits = _Ahead(self.filter, self.buffer, pos, self.stop, self.walk.width, crowded)
         behind = self.stop if self.aim.serving else pos
-        self.bars = _Ahead(self.bar_filter, self.buffer, behind, self.stop, FIRST_LOOK)
+        self.bars = _Ahead(self.bar_filter, self.buffer, behind, self.stop, BAR_LOOK, BAR_LOOK)
 
     def is_hit(self, pos: int, end: int) -> bool:
         last = end if end - pos <= MAX_SEGMENT else pos + MAX_SEGMENT
@@ -206,7 +249,7 @@ class _Region:
         bar = not self.bars.idle and self.bars.next(pos) < last
         if not (anchored or bar):
             return False
-        if quote_in(self.buffer, pos, end, self.quotes) is not None:
+        if quote_in(self.buffer, pos, end, self.quotes):
             return False
         raw = self.buffer[pos:last]
         return (bar and self.bar_filter.holds(raw)) or (anchored and self.filter.holds(raw))
@@ -254,7 +297,7 @@ class _Region:
             return pos
         limit = self.run_limit(pos, begin)
         end = self.run_end(pos - 1, begin, limit)
-        if end < limit:
+        if end < limit and not self.hits.back(end + 1):
             self.hits = _Ahead(self.filter, self.buffer, max(pos, end + 1), self.stop, FIRST_LOOK)
         if end <= pos:
             return pos
@@ -308,7 +351,9 @@ class _Region:
         match = _LABEL.match(self.buffer, last, self.stop)
         if match is not None:
             # From where the last state stood still: only the first such segment was an advance.
-            at = self.buffer.find(b" " + match[2], found[-1] if found else pos, last)
+            low, same = found[-1] if found else pos, b" " + match[2]
+            # Counting is quicker than searching.
+            at = self.buffer.find(same, low, last) if count(self.buffer, same, low, last) else -1
             if at >= 0:
                 start = segment_start(self.buffer, pos, at, self.returns)
                 if start not in found and start < last:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Final
 
 # C0, DEL and C1 controls; marks that reorder or hide text; line separators; lone surrogates; tags.
@@ -10,11 +11,20 @@ _HOSTILE: Final = (
     "\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e007f"
 )
-_VISIBLE: Final = re.compile(f"[{_HOSTILE}]")
-_JSON: Final = re.compile(f"[{_HOSTILE}]".replace("\x00-\x1f", ""))
 _MARKDOWN: Final = re.compile(r"([\\`*_{}\[\]<>#|~!&$])")
 # A backslash does not keep a forge from calling people whose names stand in a log.
 _MENTION: Final = re.compile(r"@(?=\w)")
+
+
+# Milliseconds each: compiled when the first text is shown.
+@cache
+def _hostile() -> re.Pattern[str]:
+    return re.compile(f"[{_HOSTILE}]")
+
+
+@cache
+def _hostile_in_json() -> re.Pattern[str]:
+    return re.compile(f"[{_HOSTILE}]".replace("\x00-\x1f", ""))
 
 
 def _show(found: re.Match[str]) -> str:
@@ -31,12 +41,12 @@ def _show_json(found: re.Match[str]) -> str:
 
 def visible(text: str) -> str:
     r"""Return text with tabs as spaces and hostile characters as \xNN or \uNNNN."""
-    return _VISIBLE.sub(_show, text.replace("\t", "    "))
+    return _hostile().sub(_show, text.replace("\t", "    "))
 
 
 def json_safe(document: str) -> str:
     r"""Return a JSON document in which hostile characters inside strings are \uNNNN."""
-    return _JSON.sub(_show_json, document)
+    return _hostile_in_json().sub(_show_json, document)
 
 
 def markdown(text: str) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from json.encoder import encode_basestring
 from typing import Final
 
 from loopdetect import __version__
@@ -14,6 +15,8 @@ from loopdetect.render.escape import json_safe
 from loopdetect.render.options import RenderOptions
 
 SCHEMA_VERSION: Final = 1
+# How deep in a document the list of runs is: document, reports, report, runs.
+RUNS_DEPTH: Final = 3
 
 Json = dict[str, object]
 
@@ -25,7 +28,41 @@ def to_json(reports: Sequence[Report], options: RenderOptions) -> str:
         "tool_version": __version__,
         "reports": [report_object(report) for report in reports],
     }
-    return json_safe(json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False)) + "\n"
+    pieces = [json_safe(piece) for piece in _pieces(document)]
+    document.clear()
+    return "".join([*pieces, "\n"])
+
+
+def _pieces(value: object, margin: str = "\n", depth: int = 0) -> Iterator[str]:
+    """Yield the text of a document run by run: all of it several times over takes much memory."""
+    inner = margin + "  "
+    if depth > RUNS_DEPTH or not isinstance(value, dict | list) or not value:
+        yield _indented(value, margin)
+        return
+    named = value.items() if isinstance(value, dict) else ((None, item) for item in value)
+    before = "{" if isinstance(value, dict) else "["
+    for key, item in named:
+        yield f"{before}{inner}" if key is None else f"{before}{inner}{encode_basestring(key)}: "
+        yield from _pieces(item, inner, depth + 1)
+        before = ","
+    yield margin + ("}" if isinstance(value, dict) else "]")
+
+
+def _indented(value: object, margin: str) -> str:
+    """Write as `json.dumps` does with an indent of two, in half the time."""
+    if isinstance(value, str):
+        return encode_basestring(value)
+    if value is None or isinstance(value, bool | float):
+        return json.dumps(value, allow_nan=False) if value is not None else "null"
+    if isinstance(value, int):
+        return int.__repr__(value)
+    inner = margin + "  "
+    if isinstance(value, dict) and value:
+        texts = [f"{inner}{encode_basestring(k)}: {_indented(v, inner)}" for k, v in value.items()]
+        return f"{{{','.join(texts)}{margin}}}"
+    if isinstance(value, list) and value:
+        return f"[{','.join([inner + _indented(item, inner) for item in value])}{margin}]"
+    return json.dumps(value, allow_nan=False)
 
 
 def to_jsonl(reports: Sequence[Report], options: RenderOptions) -> str:
