@@ -44,7 +44,7 @@ PARTS = {
     "written": part("model errors"),
     "profiles": part("model errors profiles", "regex"),
     "core": part("model errors profiles core", "regex ahocorasick_rs"),
-    "arguments": part(""),
+    "arguments": part("core"),
     "bar_points": part("core"),
     "notable": part("arguments bar_points core", "ahocorasick_rs"),
     "compare": part("model arguments notable"),

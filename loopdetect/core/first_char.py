@@ -12,7 +12,9 @@ from typing import Final
 
 _GROUP: Final = re.compile(r"\((?:\?:|\?P<\w+>|(?!\?))")
 _OPTIONAL: Final = re.compile(r"[?*]|\{0?,|\{0\}")
-_ATOM: Final = re.compile(r"\\(?P<sign>[^\w\s])|(?P<digit>\\d)|(?P<plain>[A-Za-z0-9 <>:;,=@#%&!'\"_/~-])")
+_ATOM: Final = re.compile(
+    r"\\(?P<sign>[^\w\s])|(?P<digit>\\d)|(?P<plain>[A-Za-z0-9 <>:;,=@#%&!'\"_/~-])"
+)
 _CLASS: Final = re.compile(r"\[([A-Za-z0-9]+)\]")
 DIGITS: Final = frozenset("0123456789")
 

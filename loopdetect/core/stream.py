@@ -454,7 +454,9 @@ class Stream:
         of_request = ANSWERED_BADLY.search(followed_by) is not None
         for found in judge(block, self._chain, self._library.exceptions):
             # A failed request is excused, but not what it tells of a dead engine.
-            if not block.excused or (found.kind is Kind.CASCADE and found.match and found.match.rule.fatal):
+            if not block.excused or (
+                found.kind is Kind.CASCADE and found.match and found.match.rule.fatal
+            ):
                 self._emit(found, ends=ends, of_request=of_request)
 
     def _emit(self, found: Judgement, *, ends: bool, of_request: bool) -> None:

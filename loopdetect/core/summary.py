@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from statistics import median
 
 from loopdetect.core.open_run import OpenRun
 from loopdetect.core.run import Machine
-from loopdetect.core.streak import BAD, Streak, ready_after
+from loopdetect.core.streak import BAD, Streak, median, ready_after
 from loopdetect.model import Cause, Outcome, Phase, Server, State
 
 
