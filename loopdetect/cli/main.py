@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -17,6 +18,9 @@ from loopdetect.cli.configured import default_map
 from loopdetect.cli.exit_codes import ExitCode
 from loopdetect.cli.lazy import LazyGroup
 from loopdetect.errors import LoopdetectError
+
+# Containers made between two looks for garbage (Python's own default is 700).
+GARBAGE: Final = 20_000
 
 COMMANDS: Final = {
     "inspect": (
@@ -100,6 +104,8 @@ def cli(config: str | None) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
+    # A short life leaves little to collect; the default would look a hundred times while it starts.
+    gc.set_threshold(GARBAGE)
     try:
         code = _invoke(sys.argv[1:] if argv is None else list(argv))
         sys.stdout.flush()

@@ -8,6 +8,7 @@ from typing import Final
 
 from loopdetect.core.block import HEADER
 from loopdetect.core.envelope import uncoloured
+from loopdetect.core.late import Late
 from loopdetect.core.looks import (
     CHATTER,
     CODE_LINE,
@@ -28,59 +29,59 @@ REPEATS: Final = 3
 _SPAN: Final = (
     r"(?:(?P<h>\d+) ?h ?)?(?:(?P<m>\d+) ?m(?:in)? ?)?(?:(?P<s>\d+(?:\.\d+)?) ?s(?:ec(?:onds)?)?)?"
 )
-_ELAPSED: Final = re.compile(
+_ELAPSED: Final = Late(
     r"[-=#>* ]{0,8}\[? ?(?:t ?[=+] ?|T\+|\+)?" + _SPAN + r"(?: elapsed)? ?\](?: |$)(?P<rest>.*)",
     re.DOTALL,
 )
 # Without brackets it takes more: what the loop saw must follow.
-_BARE: Final = re.compile(
+_BARE: Final = Late(
     r"[-=#>* ]{0,8}(?:[Aa]fter |[Ee]lapsed[ =:]+|t ?[=+] ?|T\+|\+)?"
     + _SPAN
     + r"(?: elapsed)?[ :,|-]+(?P<rest>.*)",
     re.DOTALL,
 )
 # A stamp between signs of its own: `--- t+30s ---`, `(20s)`, `== 2m30s ==`.
-_SIGNED: Final = re.compile(
+_SIGNED: Final = Late(
     r"(?:[-=#*>~]{2,8} *|\()(?:t ?[=+] ?|T\+|\+)?" + _SPAN + r"(?: elapsed)?"
     r"(?: *[-=#*<~]{2,8}|\)|$)(?: |$)(?P<rest>.*)",
     re.DOTALL,
 )
-_WAITING: Final = re.compile(
+_WAITING: Final = Late(
     r"(?:\[?\w*\]? ?)(?:[Ss]till )?[Ww]aiting\b[^\n\d]{0,60}?\(?(?P<s>\d+) ?s(?:ec(?:onds)?)?(?: elapsed)?\)?[ .…]*(?P<rest>.*)",
     re.DOTALL,
 )
-_SECONDS: Final = re.compile(r"(?:t[=+])?(?P<s>\d{1,6}) ?s(?:ec)?: +(?P<rest>.*)", re.DOTALL)
+_SECONDS: Final = Late(r"(?:t[=+])?(?P<s>\d{1,6}) ?s(?:ec)?: +(?P<rest>.*)", re.DOTALL)
 # `elapsed 00:05:00`, `Checked at +90s:`
-_ELAPSED_CLOCK: Final = re.compile(
+_ELAPSED_CLOCK: Final = Late(
     r"[-=#>*\[( ]{0,8}(?:[Ee]lapsed|[Ww]aited)[ =:]+(?P<h>\d\d?):(?P<m>\d\d):(?P<s>\d\d)[\])]?[ ,:|-]*(?P<rest>.*)",
     re.DOTALL,
 )
-_AT: Final = re.compile(
+_AT: Final = Late(
     r"[-=#>* ]{0,8}(?:[A-Za-z]+ ){1,3}(?:at|after) (?:t ?= ?|T)?\+?"
     + _SPAN
     + r"(?: elapsed)?:[-=#* ]*(?P<rest>)$"
 )
-_ALONE: Final = re.compile(
+_ALONE: Final = Late(
     r"[-=#>* ]{0,8}(?:t ?[=+] ?|T\+|\+|[Aa]fter |[Ee]lapsed[ =:]+)"
     + _SPAN
     + r"(?: elapsed)?[:.]?(?P<rest>)\s*$"
 )
-_IN_BRACKETS: Final = re.compile(
+_IN_BRACKETS: Final = Late(
     r"\((?:t ?[=+] ?|T?\+|after )?" + _SPAN + r"(?: elapsed)?\)[: ]*(?P<rest>.*)", re.DOTALL
 )
-_EPOCH: Final = re.compile(r"(?P<s>1[4-9]\d{8})(?:\.\d+)?[ :,|]+(?P<rest>.*)", re.DOTALL)
+_EPOCH: Final = Late(r"(?P<s>1[4-9]\d{8})(?:\.\d+)?[ :,|]+(?P<rest>.*)", re.DOTALL)
 # A waiting program's own log: `2026-01-01 09:00:00,123 INFO wait: not ready after 10s`.
-_LOGGED: Final = re.compile(
+_LOGGED: Final = Late(
     r"(?P<t>\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)(?:[.,]\d{3})?Z?(?: -)? \[?(?:INFO|WARN(?:ING)?|DEBUG)\]?(?: -)? +(?:[\w.-]+(?: -|:) )?(?P<rest>.*)",
     re.DOTALL,
 )
-_NUMBERED: Final = re.compile(r"\[?#?(?P<n>\d{1,4})(?:/\d+)?\]?[:.)]? +(?P<rest>.*)", re.DOTALL)
-_TRIES_AT_END: Final = re.compile(r".{0,160}?[(\[](?P<n>\d{1,4})(?:/| of )\d{1,4}[)\]][ .]*$")
-_ATTEMPT: Final = re.compile(
+_NUMBERED: Final = Late(r"\[?#?(?P<n>\d{1,4})(?:/\d+)?\]?[:.)]? +(?P<rest>.*)", re.DOTALL)
+_TRIES_AT_END: Final = Late(r".{0,160}?[(\[](?P<n>\d{1,4})(?:/| of )\d{1,4}[)\]][ .]*$")
+_ATTEMPT: Final = Late(
     r"[-=#>* ]{0,8}\[?(?:[Aa]ttempt|ATTEMPT|[Tt]ry|[Rr]etry|[Cc]heck|[Pp]oll|[Pp]robe) ?#?(?P<n>\d+)(?: ?(?:/|of) ?\d+)?\]?(?:[:.…]+| -)? ?(?P<rest>.*)",
     re.DOTALL,
 )
-_CLOCK: Final = re.compile(
+_CLOCK: Final = Late(
     r"(?:[-=#>* ]{0,8})(?:\[(?P<a>(?:\d{4}-\d\d-\d\d[ T])?\d\d:\d\d:\d\d(?:Z|[+-]\d\d:?\d\d)?)\]"
     r"|(?P<b>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:Z|[+-]\d\d:?\d\d)?)(?=:? |$):?"
     r"|(?P<e>\d\d:\d\d:\d\d)(?! .*\b(?:POST|PUT|DELETE|INFO|WARN(?:ING)?|ERROR|DEBUG)\b)"
@@ -89,29 +90,29 @@ _CLOCK: Final = re.compile(
     re.DOTALL,
 )
 # A clock alone between decorations, or before what the loop saw.
-_PLAIN_CLOCK: Final = re.compile(
+_PLAIN_CLOCK: Final = Late(
     r"(?P<left>[-=#>*]{0,8}) ?(?P<f>(?:\d{4}-\d\d-\d\d[ T])?\d\d:\d\d:\d\d)(?![.,:]\d)(?P<right>[-=#<* ,|:]*)(?P<rest>.*)",
     re.DOTALL,
 )
-_NAMED: Final = re.compile(r"[\w.@:() -]{1,40}? ?[-=#*~]{2,}\s*$")
-_EVERY: Final = re.compile(
+_NAMED: Final = Late(r"[\w.@:() -]{1,40}? ?[-=#*~]{2,}\s*$")
+_EVERY: Final = Late(
     r"Every \d+(?:\.\d+)?s: .*?(?P<d>[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d \d{4})\s*$"
 )
-_DOTS: Final = re.compile(r"[.…·]{5,}\s*$")
+_DOTS: Final = Late(r"[.…·]{5,}\s*$")
 # What a step of a CI job writes round the loop's own lines.
-CI_STAMP: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{7}Z ")
-CI_MARK: Final = re.compile(r"(?:##\[|section_(?:start|end):\d+:|\[Pipeline\] )")
+CI_STAMP: Final = Late(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{7}Z ")
+CI_MARK: Final = Late(r"(?:##\[|section_(?:start|end):\d+:|\[Pipeline\] )")
 # A prompt, and the command that looks at a server.
 _SHELL: Final = r"(?:[\w.-]+@[\w.-]+[: ]\S*|\([\w.-]+\) ?\S*|\[[^\]]{1,60}\])? ?[$#❯] +"
-PROMPT: Final = re.compile(
+PROMPT: Final = Late(
     _SHELL + r"(?:sleep (?P<s>\d+) ?(?:&&|;) ?)?"
     r"(?P<command>(?:sudo )?(?:tail|head|curl|wget|cat|grep|journalctl|ssh|docker (?:compose )?logs|kubectl [^|]*\blogs)\b.*)"
 )
-SLEEP: Final = re.compile(_SHELL + r"sleep (?P<s>\d+)\s*$")
+SLEEP: Final = Late(_SHELL + r"sleep (?P<s>\d+)\s*$")
 # A rule that a loop draws between two looks: `-----`, `=== tail of server.log ===`, `### check`.
-RULE: Final = re.compile(r"([-=#*~_])\1{2,}(?: ?[^\n]{0,60}? ?\1{2,})?\s*$")
-BLANK: Final = re.compile(r"\s*$")
-_DATE_LINE: Final = re.compile(
+RULE: Final = Late(r"([-=#*~_])\1{2,}(?: ?[^\n]{0,60}? ?\1{2,})?\s*$")
+BLANK: Final = Late(r"\s*$")
+_DATE_LINE: Final = Late(
     r"[-=#>* ]{0,8}(?:[A-Z][a-z]{2} )[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d(?: [AP]M)?(?: [A-Z]{2,5})? \d{4}[-=#<*\s]*$"
 )
 
