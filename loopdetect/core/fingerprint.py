@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from hashlib import blake2b
 from typing import Final
 
 _MASKS: Final = (
@@ -25,6 +24,8 @@ def mask(text: str) -> str:
 
 def fingerprint(reason: str, text: str) -> str:
     """Return a short hash of a failure's reason and masked text, for grouping and baselines."""
+    from hashlib import blake2b  # OpenSSL comes with it; a log without a failure needs neither
+
     return blake2b(f"{reason} {mask(text)}".encode("utf-8", "replace"), digest_size=6).hexdigest()
 
 

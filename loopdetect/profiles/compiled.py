@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
+from zlib import crc32
 
 from loopdetect.model import Certainty, Kind, Phase
 from loopdetect.profiles.schema import (
@@ -71,12 +71,13 @@ def sources(folder: Path) -> list[Path]:
 
 
 def digest(folder: Path) -> str:
-    """Name the bytes that the compiled form depends on."""
+    """Name the bytes that the compiled form depends on: against mistakes, not against attacks."""
     names = [field.name for kind in (Rule, Prefix, Profile, Reason) for field in fields(kind)]
-    known = blake2b(" ".join(names).encode(), digest_size=16)
+    known, size = crc32(" ".join(names).encode()), 0
     for path in (*sources(folder), folder / REASONS):
-        known.update(path.name.encode() + b"\0" + path.read_bytes())
-    return known.hexdigest()
+        data = path.name.encode() + b"\0" + path.read_bytes()
+        known, size = crc32(data, known), size + len(data)
+    return f"{size}-{known:08x}"
 
 
 def _plain(value: Any) -> Any:
