@@ -13,7 +13,7 @@ from watch_stage import bar, death, noise, reading, ready, start, wait_for
 
 from loopdetect.core.detector import Detector
 from loopdetect.follow.bell import Bell, ReaderGone
-from loopdetect.follow.freeze import Unusable, freeze, thaw
+from loopdetect.follow.freeze import Unusable, freeze, member, thaw
 from loopdetect.follow.happened import Happened, What
 from loopdetect.follow.lines import json_line, text_line
 from loopdetect.follow.mounts import mount_table, silent_type
@@ -282,3 +282,10 @@ def test_the_samples_of_the_stage_are_what_they_say() -> None:
     made = detector()
     made.feed(start() + bar(3) + b"\n" + ready(30))
     assert made.finish()[0].verdict.state is State.READY
+
+
+def test_only_members_of_enums_are_looked_up_by_name() -> None:
+    assert member(Phase, "BIND") is Phase.BIND
+    for kind, name in [(Phase, "mro"), (os, "system"), ("text", "join")]:
+        with pytest.raises(Unusable):
+            member(kind, name)
