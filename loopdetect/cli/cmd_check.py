@@ -13,13 +13,13 @@ import click
 
 from loopdetect.check.examine import STDIN, Job, check_logs, expectation_of, read_reports
 from loopdetect.cli import inputs, library
-from loopdetect.cli.cmd_inspect import make_policy
 from loopdetect.cli.complaint import complain
 from loopdetect.cli.exit_codes import ExitCode
 from loopdetect.cli.lazy import USUAL, CodedCommand
 from loopdetect.cli.options import format_option, now_option, output_options, profile_option
 from loopdetect.cli.output import Destination, destination, write
-from loopdetect.cli.params import DURATION, STATES
+from loopdetect.cli.params import STATES
+from loopdetect.cli.policy import make_policy, policy_options
 from loopdetect.errors import LoopdetectError, UsageProblem
 from loopdetect.expectation import SUFFIX, expectation_path, log_beside
 from loopdetect.finding import CheckedLog, Finding, Level
@@ -67,11 +67,7 @@ class CheckCommand(CodedCommand):
 @output_options
 @profile_option
 @now_option
-@click.option(
-    "--loop-after", type=click.IntRange(min=2), default=None, metavar="N", help="As inspect."
-)
-@click.option("--stable-after", type=DURATION, default=None, help="As inspect.")
-@click.option("--stall-after", type=DURATION, default=None, help="As inspect.")
+@policy_options
 @click.option(
     "--jobs",
     type=click.IntRange(min=0),

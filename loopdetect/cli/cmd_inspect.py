@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import click
@@ -22,7 +21,8 @@ from loopdetect.cli.options import (
     profile_option,
 )
 from loopdetect.cli.output import destination, write
-from loopdetect.cli.params import DURATION, STATES
+from loopdetect.cli.params import STATES
+from loopdetect.cli.policy import make_policy, policy_options
 from loopdetect.cli.progress_bar import reading
 from loopdetect.errors import SourceError
 from loopdetect.model import Policy, Report, State
@@ -71,26 +71,7 @@ class Findings:
 )
 @profile_option
 @now_option
-@click.option(
-    "--loop-after",
-    type=click.IntRange(min=2),
-    default=None,
-    metavar="N",
-    help="Bad runs in a row, with one cause, that make a crash loop.  [default: 2]",
-)
-@click.option(
-    "--stable-after",
-    type=DURATION,
-    default=None,
-    help="How long a run must serve to end a crash loop.  [default: from the time to ready]",
-)
-@click.option(
-    "--stall-after",
-    type=DURATION,
-    default=None,
-    help="How long nothing may advance; compile (45m) and graph-capture (15m) keep a longer limit."
-    "  [default: 5m]",
-)
+@policy_options
 @click.option(
     "--join/--no-join",
     default=None,
@@ -139,26 +120,6 @@ def inspect(
         return ExitCode.UNABLE
     found = fail_on is not None and any(r.verdict.state in fail_on for r in findings.reports)
     return ExitCode.FINDING if found else ExitCode.OK
-
-
-def make_policy(
-    loop_after: int | None, stable_after: float | None, stall_after: float | None
-) -> Policy:
-    """Return the policy with the user's numbers; times in seconds."""
-    policy = Policy(stable_after=stable_after)
-    if loop_after is not None:
-        policy = replace(
-            policy,
-            loop_after=loop_after,
-            loop_after_mixed=max(loop_after, policy.loop_after_mixed),
-            loop_after_transient=max(loop_after, policy.loop_after_transient),
-        )
-    if stall_after is not None:
-        longer = {p: max(s, stall_after) for p, s in policy.stall_after_by_phase.items()}
-        policy = replace(
-            policy, stall_after=stall_after, stall_after_by_phase=MappingProxyType(longer)
-        )
-    return policy
 
 
 def examine(logs: Iterable[str], inspection: Inspection) -> Findings:

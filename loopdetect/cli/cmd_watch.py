@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from loopdetect.cli.cmd_inspect import make_policy
 from loopdetect.cli.exit_codes import ExitCode
 from loopdetect.cli.lazy import CodedCommand
 from loopdetect.cli.options import profile_option
 from loopdetect.cli.output import COLOR_CHOICES
 from loopdetect.cli.params import DURATION
+from loopdetect.cli.policy import make_policy, policy_options
 from loopdetect.errors import UsageProblem
 
 FORMATS = ("auto", "text", "jsonl", "table")
@@ -100,25 +100,7 @@ class WatchCommand(CodedCommand):
     "--poll", is_flag=True, help="Look every half second instead of listening to file events."
 )
 @profile_option
-@click.option(
-    "--loop-after",
-    type=click.IntRange(min=2),
-    default=None,
-    metavar="N",
-    help="Bad runs in a row, with one cause, that make a crash loop.  [default: 2]",
-)
-@click.option(
-    "--stable-after",
-    type=DURATION,
-    default=None,
-    help="How long a run must serve to end a crash loop.",
-)
-@click.option(
-    "--stall-after",
-    type=DURATION,
-    default=None,
-    help="How long nothing may advance.  [default: 5m]",
-)
+@policy_options
 @click.option("-q", "--quiet", is_flag=True, help="Leave out phases and progress.")
 def watch(
     logs: tuple[str, ...],

@@ -11,9 +11,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from loopdetect.cli.cmd_inspect import make_policy
 from loopdetect.cli.exit_codes import ExitCode
 from loopdetect.cli.output import Destination, wants_color, write
+from loopdetect.cli.policy import make_policy
 from loopdetect.errors import UsageProblem
 from loopdetect.model import State
 from loopdetect.render import RenderOptions, renderer

@@ -7,7 +7,9 @@ pattern nothing is said, and it has to be tried on every line.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from typing import Final
 
 _GROUP: Final = re.compile(r"\((?:\?:|\?P<\w+>|(?!\?))")
@@ -53,26 +55,8 @@ def _of_branch(branch: str) -> frozenset[str] | None:
     return None if rest is None else chars | rest
 
 
-def _branches(pattern: str) -> list[str]:
-    """Split a pattern at the bars outside all brackets."""
-    parts, depth, start, at = [], 0, 0, 0
-    while at < len(pattern):
-        char = pattern[at]
-        if char == "\\":
-            at += 1
-        elif char == "[":
-            at = _class_end(pattern, at)
-        elif char in "()":
-            depth += 1 if char == "(" else -1
-        elif char == "|" and not depth:
-            parts.append(pattern[start:at])
-            start = at + 1
-        at += 1
-    return [*parts, pattern[start:]]
-
-
-def _closing(pattern: str) -> int:
-    """Return where the group that a pattern begins with is closed, or -1."""
+def _signs(pattern: str) -> Iterator[tuple[int, int]]:
+    """Yield where the brackets and bars outside sets are, and how deep it is behind each."""
     depth = at = 0
     while at < len(pattern):
         char = pattern[at]
@@ -80,12 +64,21 @@ def _closing(pattern: str) -> int:
             at += 1
         elif char == "[":
             at = _class_end(pattern, at)
-        elif char in "()":
-            depth += 1 if char == "(" else -1
-            if not depth:
-                return at
+        elif char in "()|":
+            depth += {"(": 1, ")": -1, "|": 0}[char]
+            yield at, depth
         at += 1
-    return -1
+
+
+def _branches(pattern: str) -> list[str]:
+    """Split a pattern at the bars outside all brackets."""
+    bars = [at for at, depth in _signs(pattern) if pattern[at] == "|" and not depth]
+    return [pattern[a + 1 : b] for a, b in pairwise([-1, *bars, len(pattern)])]
+
+
+def _closing(pattern: str) -> int:
+    """Return where the group that a pattern begins with is closed, or -1."""
+    return next((at for at, depth in _signs(pattern) if pattern[at] == ")" and not depth), -1)
 
 
 def _class_end(pattern: str, at: int) -> int:

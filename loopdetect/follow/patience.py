@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from loopdetect.follow.steps import server_title
 from loopdetect.model import Certainty, Policy, Report, State
 from loopdetect.render.duration import spoken
 
@@ -61,9 +62,8 @@ class Advance:
         still = now - self.at
         if still < allowed:
             return report
-        name = report.server.title if report.server.name else "the server"
         summary = (
-            f"{name} stands still in {verdict.phase.spoken}: nothing has advanced for "
+            f"{server_title(report)} stands still in {verdict.phase.spoken}: nothing has advanced for "
             f"{spoken(still)} while it was watched."
         )
         return replace(

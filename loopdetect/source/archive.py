@@ -46,9 +46,11 @@ class Member(Protocol):
         """Yield what `data` holds, in pieces."""
 
 
-class _Deflate:
-    def __init__(self) -> None:
-        self._inner = _zlib().decompressobj(wbits=31)
+class _Sliced:
+    """A decoder that is given a little at once, and so knows only a part of what followed."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
         self._rest = b""
 
     @property
@@ -58,6 +60,11 @@ class _Deflate:
     @property
     def rest(self) -> bytes:
         return self._rest
+
+
+class _Deflate(_Sliced):
+    def __init__(self) -> None:
+        super().__init__(_zlib().decompressobj(wbits=31))
 
     def expand(self, data: bytes) -> Iterator[bytes]:
         # What a call leaves over is copied: little at once copies little.
@@ -99,19 +106,7 @@ class _Bounded:
                 return
 
 
-class _Zstandard:
-    def __init__(self, inner: Any) -> None:
-        self._inner = inner
-        self._rest = b""
-
-    @property
-    def eof(self) -> bool:
-        return bool(self._inner.eof)
-
-    @property
-    def rest(self) -> bytes:
-        return self._rest
-
+class _Zstandard(_Sliced):
     def expand(self, data: bytes) -> Iterator[bytes]:
         for start in range(0, len(data), ZSTD_SLICE):
             piece = self._inner.decompress(data[start : start + ZSTD_SLICE])
