@@ -43,7 +43,6 @@ class Bar(Shared):
     total: float | None
     elapsed_s: float | None
     remaining_s: float | None
-    exact: str
 
     @property
     def finished(self) -> bool:
@@ -110,7 +109,6 @@ def _bar(match: re.Match[str]) -> Bar:
         total=total,
         elapsed_s=_seconds(groups.get("elapsed")),
         remaining_s=_seconds(groups.get("remaining")),
-        exact=match.group().strip(),
     )
 
 

@@ -71,7 +71,6 @@ class Stream:
         self._replays = False
         self._previous: Line | None = None
         self.profile: str | None = forced
-        self.lines_seen = 0
         self.read_at: float | None = None  # when the last line was written, if it has a time
         self._whole = False
         self._library = library
@@ -132,7 +131,6 @@ class Stream:
 
     def take(self, line: Line) -> None:
         """Read one line."""
-        self.lines_seen += 1
         if self._chain is None:
             self._held.append(line)
             if line.hit:

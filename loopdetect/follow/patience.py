@@ -10,7 +10,6 @@ from loopdetect.follow.steps import server_title
 from loopdetect.model import Certainty, Policy, Report, State
 from loopdetect.render.duration import spoken
 
-WAITING: Final = frozenset({State.LOADING, State.READY})
 CLOCKED: Final = frozenset({"wall", "wall-no-year", "time-of-day"})
 # A silent source is looked at in fifths of the shortest limit, then ever more seldom.
 STEPS: Final = 5

@@ -146,17 +146,23 @@ class HttpProbe:
             return self.pool_maker()
         if self.target.socket_path is not None:
             return unix_pool(self.target.socket_path)
-        if not self.verify:
-            import warnings
-
-            warnings.simplefilter("ignore", urllib3.exceptions.InsecureRequestWarning)
-        return urllib3.PoolManager(
-            cert_reqs="CERT_REQUIRED" if self.verify else "CERT_NONE", ca_certs=self.ca_file
-        )
+        return urllib3.PoolManager(cert_reqs=certificates(self.verify), ca_certs=self.ca_file)
 
 
-def unix_pool(path: str) -> HTTPConnectionPool:
-    """Return a pool whose connections go to a unix socket."""
+def certificates(verify: bool) -> str:
+    """Return what urllib3 is to ask of certificates; no warning of what the user chose."""
+    if verify:
+        return "CERT_REQUIRED"
+    import warnings
+
+    from urllib3.exceptions import InsecureRequestWarning
+
+    warnings.simplefilter("ignore", InsecureRequestWarning)
+    return "CERT_NONE"
+
+
+def unix_pool(path: str, host: str = "localhost", port: int | None = None) -> HTTPConnectionPool:
+    """Return a pool that speaks as if to a host, and whose connections go to a unix socket."""
     from urllib3.connection import HTTPConnection
     from urllib3.connectionpool import HTTPConnectionPool
 
@@ -167,7 +173,7 @@ def unix_pool(path: str) -> HTTPConnectionPool:
     class UnixPool(HTTPConnectionPool):
         ConnectionCls = UnixConnection
 
-    return UnixPool("localhost")
+    return UnixPool(host, port)
 
 
 def unix_link(path: str, timeout: Any) -> socket.socket:

@@ -11,7 +11,14 @@ from urllib.parse import urlsplit
 
 from loopdetect.core.fusion import Health
 from loopdetect.errors import UsageProblem
-from loopdetect.probe.http_probe import HttpProbe, Target, target_of, unix_link
+from loopdetect.probe.http_probe import (
+    HttpProbe,
+    Target,
+    certificates,
+    target_of,
+    unix_link,
+    unix_pool,
+)
 from loopdetect.probe.seen import HealthProbe, HealthSeen
 
 if TYPE_CHECKING:
@@ -86,37 +93,20 @@ def _end_of(url: str) -> tuple[str, int]:
 
 def pool_through(path: str, url: str, ca_file: str | None, verify: bool) -> HTTPConnectionPool:
     """Return a pool that speaks as if to the URL's host, but connects to a socket here."""
-    from urllib3.connection import HTTPConnection, HTTPSConnection
-    from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
-
     host, port = _end_of(url)
+    if urlsplit(url).scheme != "https":
+        return unix_pool(path, host, port)
+    from urllib3.connection import HTTPSConnection
+    from urllib3.connectionpool import HTTPSConnectionPool
 
-    if urlsplit(url).scheme == "https":
-
-        class SecureConnection(HTTPSConnection):
-            def _new_conn(self) -> socket.socket:
-                return unix_link(path, self.timeout)
-
-        class SecurePool(HTTPSConnectionPool):
-            ConnectionCls = SecureConnection
-
-        if not verify:
-            import warnings
-
-            from urllib3.exceptions import InsecureRequestWarning
-
-            warnings.simplefilter("ignore", InsecureRequestWarning)
-        needed = "CERT_REQUIRED" if verify else "CERT_NONE"
-        return SecurePool(host, port, cert_reqs=needed, ca_certs=ca_file)
-
-    class PlainConnection(HTTPConnection):
+    class SecureConnection(HTTPSConnection):
         def _new_conn(self) -> socket.socket:
             return unix_link(path, self.timeout)
 
-    class PlainPool(HTTPConnectionPool):
-        ConnectionCls = PlainConnection
+    class SecurePool(HTTPSConnectionPool):
+        ConnectionCls = SecureConnection
 
-    return PlainPool(host, port)
+    return SecurePool(host, port, cert_reqs=certificates(verify), ca_certs=ca_file)
 
 
 class RemoteHealth:
