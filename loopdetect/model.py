@@ -184,6 +184,18 @@ class Run:
     arguments: tuple[tuple[str, str], ...] = ()
     free_memory_gib: float | None = None
 
+    @property
+    def reached(self) -> tuple[object, ...]:
+        """What changes when the run gets further: heartbeats and repeated notices do not."""
+        bars = tuple((bar.label, bar.done, bar.total) for bar in self.progress)
+        return (
+            self.number,
+            tuple(span.phase for span in self.phases),
+            bars,
+            self.ready,
+            self.outcome,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Server:

@@ -50,7 +50,7 @@ class Advance:
 
     def judged(self, report: Report, policy: Policy, now: float) -> Report:
         """Return the report, stalled if it stood still for too long; `now` in seconds."""
-        point = _point(report)
+        point = report.runs[-1].reached if report.runs else ()
         if point != self.point:
             self.point, self.at = point, now
         verdict = report.verdict
@@ -71,11 +71,3 @@ class Advance:
                 verdict, state=State.STALLED, certainty=Certainty.LIKELY, summary=summary
             ),
         )
-
-
-def _point(report: Report) -> tuple[object, ...]:
-    run = report.runs[-1] if report.runs else None
-    if run is None:
-        return ()
-    bars = tuple((bar.label, bar.done, bar.total) for bar in run.progress)
-    return run.number, run.outcome, run.ready, len(run.phases), bars

@@ -282,9 +282,8 @@ class LogWatch:
 
 
 def _sign(report: Report) -> object:
-    """Return what changes when a server gets further: heartbeats and repeated notices do not."""
+    """Return what changes when a server gets further; of an unknown one that is any line."""
     last = report.runs[-1] if report.runs else None
     if last is None or report.server.name is None:
         return report.lines, last and last.number
-    bars = tuple((bar.label, bar.done, bar.total) for bar in last.progress)
-    return last.number, tuple(span.phase for span in last.phases), bars, last.ready, last.outcome
+    return last.reached
