@@ -37,6 +37,8 @@ ROUNDS: Final = 1500
 TRIES: Final = 60
 # How much less texts weigh that may come than those that come all day.
 RARE: Final = 100
+# How much more bars weigh, of which a log of loading is made, in the search for what comes then.
+BARS: Final = 50
 # What a pass over a megabyte costs, and a line that is looked at for nothing, in microseconds.
 PASS: Final = 110
 ALARM: Final = 1
@@ -230,8 +232,10 @@ def plans() -> dict[str, object]:
     for piece, times in pieces(rare).items():
         if times >= RARE:
             serving[piece] += times // RARE
-    everything = serving + pieces(loading_noise())
-    quiet, loud = Noise(serving), Noise(everything)
+    bars = pieces(loading_noise())
+    everything = serving + bars
+    quiet = Noise(serving)
+    loud = Noise(serving + Counter({piece: times * BARS for piece, times in bars.items()}))
     found: dict[str, object] = {}
     for aim in aims(library):
         if aim.plan in found:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from loopdetect.core.envelope import ANSI, BARE, peel, uncoloured
 from loopdetect.core.first_char import first_chars
 from loopdetect.core.late import Late
+from loopdetect.core.lines import count_line_feeds
 from loopdetect.core.prefilter import PER_AUTOMATON, buckets_of, cover
 from loopdetect.core.rules import Prefixes
 from loopdetect.core.streak import median
@@ -51,6 +52,20 @@ DOCUMENTS = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=20,
 )
+
+
+@given(
+    st.lists(
+        st.sampled_from([b"\n", b"\r", b"\x00", b"\x0b", b"\x8a", b"\xff", b"a"]), max_size=40
+    ),
+    st.integers(0, 200),
+    st.integers(0, 9000),
+)
+def test_line_feeds_are_counted(parts: list[bytes], times: int, start: int) -> None:
+    buffer = b"".join(parts) * times
+    stop = max(start, len(buffer) - 7)
+    assert count_line_feeds(buffer, 0, len(buffer)) == buffer.count(b"\n")
+    assert count_line_feeds(buffer, start, stop) == buffer.count(b"\n", start, stop)
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)

@@ -96,15 +96,44 @@ class Cutter:
         return end + (2 if data[end : end + 2] == b"\r\n" else 1)
 
 
-def _counter() -> Callable[[bytes, bytes, int, int], int]:
+_Counter = Callable[[bytes, bytes, int, int], int]
+# From this size on the vectorised way below is worth its two calls.
+_WIDE: Final = 2000
+
+
+def _counter() -> _Counter:
     try:
-        return cast(Callable[..., int], importlib.import_module("stringzilla").count)
+        return cast(_Counter, importlib.import_module("stringzilla").count)
     except (ImportError, AttributeError):
         return bytes.count
 
 
-# How often a byte comes in a part of a buffer; a library does it several times as fast as Python.
-count: Final[Callable[[bytes, bytes, int, int], int]] = _counter()
+def _line_feeds() -> Callable[[bytes, int, int], int]:
+    """Return the fastest way to count line feeds that this machine has.
+
+    Where a table of 256 bytes fits the processor's registers (AVX-512 VBMI), mapping all bytes to
+    0 or 1 and summing them up takes a quarter of the time of looking for each line feed.
+    """
+    try:
+        library = importlib.import_module("stringzilla")
+        translate, total, known = library.translate, library.bytesum, library.__capabilities__
+    except (ImportError, AttributeError):
+        known = ()
+    if "icelake" not in known:
+        return lambda buffer, start, stop: count(buffer, b"\n", start, stop)
+    table = bytes(byte == 10 for byte in range(256))
+
+    def feeds(buffer: bytes, start: int, stop: int) -> int:
+        if stop - start < _WIDE:
+            return count(buffer, b"\n", start, stop)
+        return cast(int, total(translate(buffer, table, False, start, stop)))
+
+    return feeds
+
+
+# How often bytes come in a part of a buffer; a library does it several times as fast as Python.
+count: Final[_Counter] = _counter()
+count_line_feeds: Final = _line_feeds()
 
 
 def segment_start(buffer: bytes, low: int, at: int, returns: bool) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from loopdetect.core.lines import count
+from loopdetect.core.lines import count_line_feeds
 
 LOOKBACK: Final = 4096
 TAIL: Final = 64 * 1024
@@ -56,7 +56,7 @@ class Place:
 
     def move(self, at: int) -> None:
         """Go on to an offset of the region."""
-        newlines = count(self._buffer, b"\n", self._counted, at)
+        newlines = count_line_feeds(self._buffer, self._counted, at)
         if newlines:
             self.line += newlines
             self._line_start = self._buffer.rfind(b"\n", self._counted, at) + 1

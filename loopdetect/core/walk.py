@@ -17,7 +17,7 @@ from bisect import bisect_left
 from typing import Final, Protocol
 
 from loopdetect.core.block import HEADER
-from loopdetect.core.lines import MAX_SEGMENT, count, segment_end, segment_start
+from loopdetect.core.lines import MAX_SEGMENT, count, count_line_feeds, segment_end, segment_start
 from loopdetect.core.place import Place
 from loopdetect.core.prefilter import Prefilter, searcher
 from loopdetect.core.search import Aim, Search
@@ -334,7 +334,7 @@ class _Region:
 
     def alike(self, pos: int, end: int, begin: bytes) -> bool:
         buffer = self.buffer
-        segments = count(buffer, b"\n", pos, end)
+        segments = count_line_feeds(buffer, pos, end)
         if self.returns:
             segments += count(buffer, b"\r", pos, end)
         return segments == count(buffer, begin, pos, end)

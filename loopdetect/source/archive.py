@@ -14,8 +14,8 @@ from typing import Any, Final, Protocol, cast
 
 from loopdetect.errors import SourceError
 
-PIECE: Final = 1 << 18
-DEFLATE_SLICE: Final = 1 << 15
+PIECE: Final = 1 << 20
+DEFLATE_SLICE: Final = 1 << 17
 # A zstd member can grow 30 000 times and its decoder knows no limit, so it gets little at once.
 ZSTD_SLICE: Final = 1 << 10
 

@@ -7,7 +7,7 @@ from queue import Full, Queue
 from threading import Event, Thread
 from typing import Final
 
-HELD: Final = 8
+HELD: Final = 4
 PATIENCE: Final = 0.1
 
 
