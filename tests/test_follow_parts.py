@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from loopdetect.follow.patience import Advance, log_time, next_look
 from loopdetect.follow.pipe import Pipe
 from loopdetect.follow.rotated import base_name, stem
 from loopdetect.follow.targets import sort_out
-from loopdetect.follow.wake import Watches
+from loopdetect.follow.wake import How, Watches
 from loopdetect.model import Outcome, Phase, Policy, State
 
 FIXTURES = sorted((Path(__file__).parent.parent / "fixtures").glob("*/*.log"))
@@ -149,7 +150,9 @@ def test_file_systems_without_events_are_known(path: str, kind: str | None) -> N
     assert silent_type(path, mount_table(MOUNTINFO)) == kind
 
 
-def test_the_reason_why_events_do_not_work_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_reason_why_events_do_not_work_is_said_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     said: list[str] = []
     bell = Bell()
     watches = Watches(bell, said.append)
@@ -158,12 +161,43 @@ def test_the_reason_why_events_do_not_work_is_said_once(monkeypatch: pytest.Monk
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(watches._observer, "schedule", full)
-    watches.cover(["/", "/tmp"])
-    watches.cover(["/", "/tmp"])
+    watches.cover([str(tmp_path)])
+    monkeypatch.setattr(watches._observers[How.EVENTS], "schedule", full)
+    later = tmp_path / "later"
+    later.mkdir()
+    for _ in range(2):
+        watches.cover([str(tmp_path), str(later)])
     assert len(said) == 1
     assert "max_user_watches" in said[0]
-    assert not watches.working
+    assert watches.working
+    assert not watches.listening
+    assert set(watches._watched) == {(str(tmp_path), How.POLLING), (str(later), How.POLLING)}
+    watches.stop()
+    bell.close()
+
+
+def test_a_folder_where_events_may_not_arrive_is_polled_too(tmp_path: Path) -> None:
+    bell = Bell()
+    watches = Watches(bell, pytest.fail)
+    watches.start()
+    quiet, loud = tmp_path / "share", tmp_path / "disk"
+    for folder in (quiet, loud):
+        folder.mkdir()
+    watches.cover([str(quiet), str(loud)], {str(quiet)})
+    assert watches.listening
+    assert set(watches._watched) == {
+        (str(quiet), How.EVENTS),
+        (str(quiet), How.POLLING),
+        (str(loud), How.EVENTS),
+    }
+    watches._forget((str(quiet), How.EVENTS))
+    (quiet / "x.log").write_text("here\n")
+    told: set[str] = set()
+    end = time.monotonic() + 20.0
+    while str(quiet / "x.log") not in told and time.monotonic() < end:
+        told |= bell.wait(0.1)
+    assert str(quiet / "x.log") in told
+    watches.stop()
     bell.close()
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from unittest.mock import patch
 
 from loopdetect.core.detector import Detector
-from loopdetect.follow import watcher as watcher_module
+from loopdetect.follow import wake
 from loopdetect.follow.bell import Bell
 from loopdetect.follow.happened import Happened, Manner
 from loopdetect.follow.source import Followed, Reading
@@ -126,8 +126,8 @@ def watching(
         targets, reading(**changes), recorder, bell=bell, say=said.append, events=events
     )
     try:
-        watcher.begin()
-        with patch.object(watcher_module, "SWEEP_ALONE", 0.05):
+        with patch.object(wake, "POLLED_EVERY", 0.05):
+            watcher.begin()
             yield watcher, recorder, said
     finally:
         watcher.stop()

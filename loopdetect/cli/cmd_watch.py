@@ -97,7 +97,9 @@ class WatchCommand(CodedCommand):
     help="Keep offsets, runs and what was told here, so that a later watch goes on from there.",
 )
 @click.option(
-    "--poll", is_flag=True, help="Look every half second instead of listening to file events."
+    "--poll",
+    is_flag=True,
+    help="Compare the folders every half second instead of listening to file events.",
 )
 @profile_option
 @policy_options

@@ -1,7 +1,7 @@
 """The loop that follows many sources: sleep, look where something may have happened, judge, tell.
 
-A sweep over all sources each second makes a lost hint a short delay, and is all there is where the
-system tells of no events. One look at a quiet file is one `stat`. A source is judged when it grew
+A sweep over all sources makes a lost hint a short delay, and is all there is where nothing can be
+watched. One look at a quiet file is one `stat`. A source is judged when it grew
 or when time alone may have changed its state, at most about ten times a second.
 """
 
@@ -90,8 +90,7 @@ class Watcher:
         self._listener = listener
         self._say = say
         self._clock, self._monotonic = clock, monotonic
-        self._watches = Watches(bell, say)
-        self._wants_events = events
+        self._watches = Watches(bell, say, events=events)
         self._silent: str | None = None
         self._names: dict[str, set[str]] = {}
         self._aliases: dict[str, tuple[int, int]] = {}
@@ -105,7 +104,7 @@ class Watcher:
 
     def begin(self, *, following: bool = True) -> None:
         """Find the sources, read what stands in them, and sum it up."""
-        if following and self._wants_events:
+        if following:
             self._watches.start()
         for path in self.targets.found():
             self._add(path, live=False)
@@ -246,12 +245,7 @@ class Watcher:
 
     @property
     def _interval(self) -> float:
-        return SWEEP_ALONE if self._alone else SWEEP
-
-    @property
-    def _alone(self) -> bool:
-        """True where no event may tell of what happens."""
-        return not self._watches.working or self._silent is not None
+        return SWEEP if self._watches.working else SWEEP_ALONE
 
     def _wait(self) -> float:
         if self._hungry:
@@ -267,7 +261,7 @@ class Watcher:
         self._sweeps += 1
         if self._sweeps % COVER_EVERY == 0 or any(map(_missing, self.sources.values())):
             self._cover()
-        if self.targets.growing and (self._sweeps % COVER_EVERY == 0 or self._alone):
+        if self.targets.growing and (self._sweeps % COVER_EVERY == 0 or not self._watches.working):
             self._find_new()
             self._forget_gone(now)
         clock = self._clock()
@@ -286,16 +280,19 @@ class Watcher:
             real = os.path.realpath(name)
             folders |= {os.path.dirname(os.path.abspath(name)), os.path.dirname(real)}
             self._names.setdefault(real, set()).add(name)
-        self._watches.cover(folders)
-        if self._silent is None and self._wants_events and self._watches.working:
-            table = mounts.current_table()
-            kinds = {mounts.silent_type(folder, table) for folder in folders} - {None}
-            if kinds:
-                self._silent = sorted(kind for kind in kinds if kind)[0]
-                self._say(
-                    f"file events may not arrive on {self._silent}; "
-                    "looking at the files every half second too"
-                )
+        kinds = self._silent_folders(folders) if self._watches.listening else {}
+        self._watches.cover(folders, kinds)
+        if kinds and self._silent is None:
+            self._silent = min(kinds.values())
+            self._say(
+                f"file events may not arrive on {self._silent}; looking there every half second too"
+            )
+
+    def _silent_folders(self, folders: set[str]) -> dict[str, str]:
+        """Return the folders where no events may arrive, each with its kind of file system."""
+        table = mounts.current_table()
+        kinds = {folder: mounts.silent_type(folder, table) for folder in folders}
+        return {folder: kind for folder, kind in kinds.items() if kind is not None}
 
     def _read_all(self, names: set[str]) -> None:
         """Read each source a piece at a time, so that a flood in one starves no other."""
