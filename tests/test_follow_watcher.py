@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +25,7 @@ from watch_stage import (
     watching,
 )
 
-from loopdetect.follow.source import Followed
+from loopdetect.follow.source import PACE, Followed
 from loopdetect.follow.tail import Tail
 from loopdetect.model import State
 
@@ -151,7 +152,9 @@ def test_a_thousand_quiet_files_are_not_read_and_not_judged(tmp_path: Path) -> N
         for _ in range(5):
             watcher._next_sweep = 0.0
             watcher.step(0.0)
-        assert watcher.work.looks - looks == 5000
+            while watcher._hungry:  # a busy machine does not get round in one step
+                watcher.step(0.0)
+        assert watcher.work.looks - looks >= 5000
         assert (watcher.work.reads, judgements(watcher.sources.values())) == before
 
 
@@ -159,6 +162,7 @@ def test_a_bar_that_refreshes_all_the_time_is_thinned(tmp_path: Path) -> None:
     log = tmp_path / "server.log"
     log.write_bytes(start())
     with watching(log) as (watcher, heard, _):
+        began = time.monotonic()
         for done in range(400):
             add(log, bar(done, 400))
             watcher.step(0.0)
@@ -166,7 +170,7 @@ def test_a_bar_that_refreshes_all_the_time_is_thinned(tmp_path: Path) -> None:
         until(watcher, lambda: any("400/400" in event.text for event in heard.events))
         followed = watcher.sources[str(log)]
         assert heard.said().count("progress") <= 5
-        assert followed.judgements < 100
+        assert followed.judgements <= 10 + (time.monotonic() - began) / PACE
 
 
 def test_a_silent_start_is_found_to_stall_and_to_go_on(tmp_path: Path) -> None:
