@@ -35,6 +35,7 @@ _MAIN: Final = re.compile(
 _OPENS: Final = re.compile(
     re.escape(HEADER) + r""":?(?:["'}\], ]*$| *\\[nr]| *#012|\s+File "| ?[-─│╮|])"""
 )
+_WITHIN: Final = re.compile(r"\\r\\n|\\n|\n|#012")
 _PANIC: Final = re.compile(
     r"thread '[^']*'(?: \(\d+\))? panicked at (?P<where>[^'\"\n]*:\d+:\d+):$"
 )
@@ -130,6 +131,15 @@ class Block:
             self.last_line = line
             self.time = time if time is not None else self.time
         return taken
+
+    def take_whole(self, line: int, text: str, time: float | None = None) -> bool:
+        """Read a traceback that one record holds whole, its line ends escaped or not; True if it does."""
+        _, _, rest = text.partition(HEADER)
+        within = [] if self.panic else _WITHIN.split(rest)[1:]
+        for part in within:
+            if not self.take(line, part, time):
+                break
+        return bool(within)
 
     def _frames(self, line: int, text: str) -> bool:
         if HEADER in text:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final
 
-from loopdetect.core.timestamp import Stamp, parse
+from loopdetect.core.timestamp import MONTHS, Stamp, parse
 from loopdetect.model import Shared
 
 # Escape sequences as they are, and as collectors write them out (#033 by syslog, ^[ by cat -v).
@@ -51,7 +51,12 @@ def uncoloured(text: str) -> str:
 
 _TIME: Final = r"\d{4}-\d\d-\d\d[T _]\d\d:\d\d:\d\d(?:[.,]\d+)?"
 _ZONE: Final = r"(?:Z|[+-]\d\d:?\d\d)?"
-_SYSLOG: Final = r"(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)?)"
+_DAY: Final = r" [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)?"
+# The journal writes the month in the language of its reader.
+_MONTH: Final = (
+    rf"[A-Z][a-z]{{2}}|(?i:{'|'.join(sorted(MONTHS, key=len, reverse=True))})\.?| ?1?\d[月월]"
+)
+_SYSLOG: Final = rf"(?:(?:{_MONTH}){_DAY})"
 
 # name, pattern. Groups: time, stream, process, pid, level, text. Tried from the top, each at most once.
 _ENVELOPES: Final = (
@@ -115,7 +120,7 @@ _ENVELOPES: Final = (
         "stamp-plain",
         rf"(?P<time>\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?)[ \t](?!- | *\[?(?:{_LEVELS})\b(?!:))(?P<text>.*)",
     ),
-    ("stamp-ts", rf"(?P<time>{_SYSLOG}) (?! *(?:{_LEVELS})\b(?!:))(?P<text>.*)"),
+    ("stamp-ts", rf"(?P<time>[A-Z][a-z]{{2}}{_DAY}) (?! *(?:{_LEVELS})\b(?!:))(?P<text>.*)"),
     (
         "csv",
         rf'"?(?P<time>{_TIME}{_ZONE}|\d{{13}})"?,(?:[^,"]{{0,80}},){{0,3}}"(?P<text>.*)"\s*',
@@ -128,10 +133,11 @@ _ENVELOPES: Final = (
         r"\((?P<process>[A-Za-z_][\w:.<>-]*(?: [\w.-]+)?) pid=(?P<pid>\d+), ip=[\w.:]+\) ?(?P<text>.*)",
     ),
 )
-# How a line may begin that has the envelope: a digit (0), a capital (A), a small letter (a), or the sign.
+# How a line may begin that has the envelope: a digit (0), a capital (A), a small letter (a), a letter
+# that is not of ASCII (я), or the sign.
 _OPENINGS: Final = {
     "cri": "0", "kubectl": "[", "procfile": "0", "tai64n": "@", "pm2-daemon": "0A", "pm2": "0",
-    "compose": "0Aa", "buildkite": " ", "journal-iso": "0", "journal-full": "A", "syslog": "A",
+    "compose": "0Aa", "buildkite": " ", "journal-iso": "0", "journal-full": "A", "syslog": "0Aaя ",
     "journal-unix": "0", "supervisord": "0", "svlogd": "0", "stamp-nano": "0", "stamp-bracket": "[", "stamp-clock": "[",
     "stamp-iso": "0", "stamp-plain": "0", "stamp-ts": "A", "csv": '0"', "csv-bare": "0", "torch-rank": "[", "srun": "0", "ray": "(",
 }  # fmt: skip
@@ -141,7 +147,7 @@ _STERN: Final = re.compile(
     re.DOTALL,
 )
 _NUMBERED: Final = re.compile(r"[-_]\d+\Z")
-_QUICK: Final = re.compile(r'[\[({@A-Za-z0-9 "]')
+_QUICK: Final = re.compile(r'[\[({@A-Za-z0-9 "\u00c0-\u024f\u0400-\u04ff]')
 _JSON_TIMES: Final = (
     "time",
     "timestamp",
@@ -155,8 +161,8 @@ _JSON_TEXTS: Final = ("log", "message", "MESSAGE", "msg", "textPayload", "event"
 _JSON_LEVELS: Final = ("level", "levelname", "severity", "lvl")
 
 
-# No envelope begins with two plain words, the first of more than three letters.
-BARE: Final = re.compile(rb"[A-Za-z]{4,200} [A-Za-z0-9]")
+# No envelope begins with two plain words, the first of more than three letters, but for some months.
+BARE: Final = re.compile(rb"[A-Za-z]{4,200} (?:[A-Za-z]|\d(?!\d \d\d:\d\d:))")
 
 
 def peel(text: str, services: frozenset[str] = frozenset()) -> Enveloped:
@@ -206,6 +212,8 @@ def _opening(first: str) -> str:
         return "0"
     if "a" <= first <= "z":
         return "a"
+    if first.isalpha() and not first.isascii():
+        return "я"
     return "A" if "A" <= first <= "Z" else first
 
 

@@ -77,7 +77,8 @@ def failure_of(number: int, text: str, match: Match) -> Failure:
 def _meaning(raised: Raised, chain: Chain) -> tuple[Match | None, tuple[int, str]]:
     """Return the rule for an exception, and the line that says it best."""
     own = chain.match(raised.text, None)
-    if own is None or own.rule.reason in ("bad-config", "weights-mismatch"):
+    lists = "validation error" in raised.text  # the heading of a list that tells what is wrong
+    if own is None or lists or own.rule.reason in ("bad-config", "weights-mismatch"):
         for number, text in raised.rest:
             match = chain.match(text, None)
             if _is(match, Kind.FAILURE):

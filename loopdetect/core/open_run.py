@@ -73,6 +73,7 @@ class OpenRun:
     restart_said: bool = False
     advance_line: int = 0
     advance_at: float | None = None
+    step: str = ""
     notices: int = 0
     notice_text: str = ""
     notice_line: int | None = None

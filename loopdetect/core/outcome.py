@@ -15,6 +15,8 @@ SYMPTOMS: Final = frozenset({"worker-died", "engine-died", "killed-signal", "pee
 BURST_LINES: Final = 400
 SAME_STORY_LINES: Final = 12
 AFTERWORDS: Final = 2
+# Where it is weak, a probe failed and did not kill, as each does during a load.
+PROBED: Final = "killed-by-probe"
 
 
 def settle(run: OpenRun, *, followed: bool) -> None:
@@ -75,7 +77,8 @@ def _unrecovered(run: OpenRun, root: Failure | None) -> bool:
     """
     if run.ready:
         return False
-    last = max((max(f.line, f.until) for f in run.failures), default=-1)
+    told = [f for f in run.failures if not (f.weak and f.reason == PROBED)]
+    last = max((max(f.line, f.until) for f in told), default=-1)
     if last < run.advance_line or last < 0:
         return False
     return not run.anonymous or run.exit is not None or run.last_line - last <= AFTERWORDS

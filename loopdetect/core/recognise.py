@@ -11,6 +11,7 @@ from loopdetect.core.rules import CompiledRule
 from loopdetect.model import Kind, Shared
 from loopdetect.profiles import Library
 
+HOST: Final = 200  # of a front end that outlives the engines whose own lines its log holds
 PROOF: Final = 100
 ENOUGH: Final = 30
 GUEST: Final = 60
@@ -64,6 +65,8 @@ class Recogniser:
     scores: dict[str, int] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     _seen: set[str] = field(default_factory=set)
+    _proven: set[str] = field(default_factory=set)
+    _host: bool = False
 
     def look(self, rules: IdentifyRules, text: str, *, only_proof: bool = False) -> None:
         """Score one line."""
@@ -82,14 +85,23 @@ class Recogniser:
             if not known:
                 self._seen.add(rule.id)
                 self.scores[name] = self.scores.get(name, 0) + rule.weight
+                if rule.weight >= PROOF:
+                    self._proven.add(name)
+                    self._host = self._host or rule.weight >= HOST
             version = match.fields.get("version")
             if version:
                 self.versions.setdefault(name, version)
 
     def best(self) -> tuple[str, int] | None:
-        """Return the profile with the highest score; a web server only if nothing else scored enough."""
+        """Return the profile with the highest score; a web server only if nothing else scored enough.
+
+        Where one line proves the web server (a front end that shares another server's log format),
+        another server needs a proof of its own.
+        """
         ranked = sorted(self.scores.items(), key=lambda item: (-item[1], item[0]))
         special = [item for item in ranked if item[0] != FALLBACK and item[1] >= ENOUGH]
+        if FALLBACK in self._proven:
+            special = [item for item in special if item[0] in self._proven and not self._host]
         if special:
             return special[0]
         return next((item for item in ranked if item[1] >= ENOUGH), None)

@@ -3,22 +3,106 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from typing import Final
 
 from loopdetect.core.event import Event
 from loopdetect.core.fingerprint import mask
 from loopdetect.core.open_run import OpenRun
+from loopdetect.core.signals import ASKED_SIGNALS
 from loopdetect.model import PHASE_RANK, Kind, Phase
 
+_AGE: Final = re.compile(r"(?:^|\s)(\d[\ddhms]*[dhms])(?: \(x(\d+) over |\s)")
+_PART: Final = re.compile(r"(\d+)([dhms])")
+_SECONDS: Final = {"d": 86400, "h": 3600, "m": 60, "s": 1}
+_KILLED: Final = re.compile(r"Container (\S+) failed \w+ probe, will be restarted")
+UNIT_STARTS_S: Final = 180.0
+MAX_ROWS: Final = 256
 CONCURRENT_S: Final = 3.0
 SETTLED_S: Final = 5.0
 SETTLED_LINES: Final = 20
+NEAR_LINES: Final = 6
 EARLY: Final = frozenset(
     {Phase.CONFIG, Phase.DOWNLOAD, Phase.DEVICE_INIT, Phase.DIST_INIT, Phase.LOAD_WEIGHTS}
 )
 
 # While a run serves, these tell only of a restart, and only by a phase of EARLY.
 STARTING: Final = frozenset({Kind.READY, Kind.PHASE, Kind.PROGRESS})
+
+
+def age_and_count(text: str) -> tuple[int | None, int]:
+    """Return how long ago a row of a pod's events was seen last, in seconds, and how often."""
+    match = _AGE.search(text)
+    if match is None:
+        return None, 1
+    age = sum(int(n) * _SECONDS[unit] for n, unit in _PART.findall(match[1]))
+    return age, int(match[2] or 1)
+
+
+def started_since(kill: str, started: str) -> bool:
+    """Was the container that a probe ended started again? Rows stand in any order: their ages tell."""
+    name = _KILLED.search(kill)
+    if name is None or not started.endswith(("Started container " + name[1], "Container started")):
+        return False
+    killed_ago, started_ago = age_and_count(kill)[0], age_and_count(started)[0]
+    return killed_ago is not None and started_ago is not None and started_ago < killed_ago
+
+
+@dataclass(slots=True)
+class Strangers:
+    """What a log tells of other units and pods, so that their ends are not taken for the server's.
+
+    The server's unit is the only one that was started right before the program's first line; its
+    pod is the one whose log was asked for. While neither is known, everybody may be meant.
+    """
+
+    units: frozenset[str] = frozenset()
+    started: dict[str, float | None] = field(default_factory=dict)
+    pod: str | None = None
+    rows: list[Event] = field(default_factory=list)
+
+    def of_unit(self, event: Event) -> bool:
+        """Is it systemd's word of a unit that is not the server's?"""
+        unit = event.fields.get("unit")
+        if unit is not None:
+            base = unit.partition("@")[0]
+            if event.kind is Kind.START:
+                self.started[base] = event.time
+            return bool(self.units) and base not in self.units
+        program = event.rule is not None and not event.rule.id.startswith("supervisors/")
+        if self.started and program and event.kind is Kind.START:
+            self.units |= self._just_started(event.time)
+            self.started.clear()
+        return False
+
+    def of_pod(self, event: Event) -> bool:
+        """Is it a row about a pod whose log this is not?"""
+        pod = event.fields.get("pod")
+        if pod is None:
+            return False
+        if self.pod is None:
+            if len(self.rows) < MAX_ROWS:
+                self.rows.append(event)
+            return False
+        return not _is_pod(self.pod, pod)
+
+    def name_pod(self, own: str) -> list[Event] | None:
+        """Learn whose log follows; return the earlier rows about it if others were about other pods."""
+        self.pod, rows, self.rows = own, self.rows, []
+        kept = [row for row in rows if _is_pod(own, row.fields["pod"] or "")]
+        return kept if len(kept) < len(rows) else None
+
+    def _just_started(self, at: float | None) -> frozenset[str]:
+        near = {
+            unit
+            for unit, time in self.started.items()
+            if at is not None and time is not None and 0 <= at - time <= UNIT_STARTS_S
+        }
+        return frozenset(near if len(near) == 1 else ())
+
+
+def _is_pod(own: str, pod: str) -> bool:
+    return pod == own or pod.startswith(own + "-")
 
 
 def is_over(run: OpenRun) -> bool:
@@ -74,8 +158,8 @@ def is_orphan(run: OpenRun | None, before: OpenRun | None, event: Event) -> bool
 
 def lives_on(before: OpenRun, event: Event) -> bool:
     """Does the process that the run before began with still get on? Then two servers share the log."""
-    if event.kind not in (Kind.PHASE, Kind.PROGRESS, Kind.READY, Kind.ALIVE):
-        return False
+    if event.kind not in (Kind.PHASE, Kind.PROGRESS, Kind.READY):
+        return False  # who answers requests is not looked for while a later run is dead
     ended = before.dead_line is not None or is_over(before)
     return not ended and before.main is not None and before.main == (event.process, event.pid)
 
@@ -148,6 +232,15 @@ def speaks_after_exit(run: OpenRun, event: Event) -> bool:
     return not run.marked and event.line - (run.exit_line or event.line) > 1
 
 
+def ends_with_the_others(run: OpenRun, event: Event) -> bool:
+    """A process is told to go after another of its job left badly: nobody asked for that."""
+    if run.exit is None or run.exit_asked or event.rule is None:
+        return False
+    badly = run.exit.code not in (None, 0) and run.exit.signal not in ASKED_SIGNALS
+    own = not event.rule.id.startswith("supervisors/")
+    return badly and (own or event.rule.id == "supervisors/slurm-cancelled")
+
+
 def exits_again(run: OpenRun, event: Event) -> bool:
     """The same words of an exit, later and with other lines between, are another run's."""
     if run.exit is None or event.rule is None or event.rule.id != run.exit_rule:
@@ -174,13 +267,20 @@ def dies_again(run: OpenRun, event: Event) -> bool:
     return mask(run.dead_text) == mask(event.text)  # the numbers differ from start to start
 
 
+def only_supervised(run: OpenRun) -> bool:
+    """Did the program itself tell of no start and no phase?"""
+    if not run.marked and run.spans:
+        return False
+    return all(rule.startswith("supervisors/") for rule in run.seen)
+
+
 def last_word_again(run: OpenRun, event: Event) -> bool:
     """A program ends once: a second last word is another run, though nothing told of its start.
 
     Only where a run is nothing but its last word (it died before its first line of log); ranks
     that die together say theirs within moments.
     """
-    if not run.spoke_last or run.marked or run.spans:
+    if not run.spoke_last or not only_supervised(run):
         return False
     if event.time is None or run.dead_at is None:
         return True

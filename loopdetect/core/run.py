@@ -17,7 +17,7 @@ from typing import Final
 from loopdetect.core import restarts
 from loopdetect.core.event import Event
 from loopdetect.core.open_run import BarState, OpenRun, Span
-from loopdetect.core.outcome import settle
+from loopdetect.core.outcome import PROBED, settle
 from loopdetect.core.restarts import EARLY
 from loopdetect.core.signals import SIGNALS, signal_name
 from loopdetect.model import PHASE_RANK, Certainty, Exit, Kind, Outcome, Phase
@@ -43,6 +43,10 @@ class Machine:
         self.polled = False
         self.anonymous = False
         self._copying = False
+        self._container_row: Event | None = None
+        self._runs_now: int | None = None
+        self._tabled: int | None = None
+        self._strangers = restarts.Strangers()
         self._latest: float | None = None
         self.main_process: re.Pattern[str] | None = None
         self.child_process: re.Pattern[str] | None = None
@@ -53,6 +57,7 @@ class Machine:
         twin.runs = list(self.runs)
         twin.open = copy.deepcopy(self.open, memo)
         twin._starts = set(self._starts)
+        twin._strangers = copy.deepcopy(self._strangers, memo)
         return twin
 
     def file_ended(self) -> None:
@@ -62,6 +67,8 @@ class Machine:
 
     def fold(self, event: Event) -> bool:
         """Add one event; return whether it told anything."""
+        if self._is_a_strangers(event):
+            return False
         if self._of_child(event):
             if event.failure is None:
                 return False
@@ -123,6 +130,22 @@ class Machine:
             and self.child_process is not None
             and self.child_process.fullmatch(event.process) is not None
         )
+
+    def _is_a_strangers(self, event: Event) -> bool:
+        """Is it a supervisor's word about another unit or pod of the same machine?"""
+        own = event.fields.get("own_pod")
+        if own is None:
+            return self._strangers.of_unit(event) or self._strangers.of_pod(event)
+        rows = self._strangers.name_pod(own)
+        if (
+            rows is not None
+            and not self.runs
+            and (self.open is None or restarts.only_supervised(self.open))
+        ):
+            self.open, self.counter, self.gave_up = None, None, None
+            for row in rows:  # what was told before was told of others, but for these
+                self.fold(row)
+        return True
 
     def _remember_process(self, event: Event) -> None:
         if (
@@ -213,12 +236,32 @@ class Machine:
 
     # -- moving forward
 
+    def _container_started(self, event: Event) -> None:
+        """A pod's events show that a container was started: anew, if a probe ended it before."""
+        run = self.open
+        if (
+            run is not None
+            and run.outside
+            and run.dead_line is not None
+            and restarts.started_since(run.dead_text, event.text)
+        ):
+            self.begin(event)
+            starts = restarts.age_and_count(event.text)[1]
+            self.counter = max(starts - 1, self.counter or 0)
+        else:
+            self._container_row = event
+
     def _phase(self, event: Event) -> None:
         phase = event.phase or (event.rule.phase if event.rule else None) or Phase.UNKNOWN
         seen = self.open.seen if self.open is not None else set()
         if event.rule is not None and set(event.rule.unless_seen) & seen:
             return
         self._reach(phase, event)
+        step = event.fields.get("step")
+        run = self.open
+        if step is not None and run is not None and step != run.step and run.dead_line is None:
+            run.step = step
+            self._advance(run, event)
 
     def _progress(self, event: Event) -> None:
         bar = event.bar
@@ -358,6 +401,9 @@ class Machine:
     def _failure(self, event: Event) -> None:
         failure = event.failure
         assert failure is not None
+        if failure.outside and self._is_tabled():
+            self._explain(event)
+            return
         if not failure.outside:
             self._after_exit(event)
         self._polled_restart(event, None)
@@ -365,7 +411,10 @@ class Machine:
             self._begin(event)
         run = self._opened(event)
         run.spoke_last = run.spoke_last or event.ends
-        if run.stop_line is not None and run.dead_line is None and not failure.outside:
+        if failure.weak and failure.reason == PROBED:
+            run.notices = max(run.notices, 1)  # something is asked whether it is up
+        asked = run.stop_line is not None and event.line >= run.stop_line
+        if asked and run.dead_line is None and not failure.outside:
             return
         self._was_serving(run, event, failure.while_serving)
         if len(run.failures) >= MAX_FAILURES:
@@ -379,6 +428,23 @@ class Machine:
         if failure.fatal and not (failure.outside and run.dead_line is not None):
             self._die(run, event, failure.phase)
             run.outside = run.outside or failure.outside
+            if failure.outside and self._container_row is not None:
+                self._container_started(self._container_row)
+
+    def _is_tabled(self) -> bool:
+        """Is all that is known of the open run that a table says that its container runs?"""
+        run = self.open
+        return run is not None and run.number == self._tabled and restarts.only_supervised(run)
+
+    def _explain(self, event: Event) -> None:
+        """The events below a table tell why the container before this one ended."""
+        before = self.runs[-1] = copy.deepcopy(self.runs[-1])
+        assert event.failure is not None
+        before.failures.append(event.failure)
+        if event.failure.fatal:
+            before.outside = True
+            self._die(before, event, None)
+        settle(before, followed=True)
 
     def _cascade(self, event: Event) -> None:
         rule = event.rule
@@ -421,6 +487,8 @@ class Machine:
         if self.open is None and rule is not None and not rule.asked:
             return
         run = self._opened(event)
+        if restarts.ends_with_the_others(run, event):
+            return
         if rule is None or rule.asked:
             if run.stop_line is None and run.dead_line is None:
                 run.stop_line, run.stop_text, run.stop_phase = event.line, event.text, run.phase
@@ -454,8 +522,19 @@ class Machine:
         ):
             run.last_said = event.words
         run.exit_asked = bool(event.rule and event.rule.asked)
+        now = self._runs_now
+        gone = run.dead_line is not None or restarts.only_supervised(run)
+        if gone and now is not None and event.line - now <= restarts.NEAR_LINES:
+            self._tabled = run.number + 1
+            self.begin(event)  # the table tells of the container before this one
 
     def _restart(self, event: Event) -> None:
+        if event.fields.get("row"):
+            self._container_started(event)
+            return
+        if event.fields.get("now"):
+            self._runs_now = event.line
+            return
         count = _integer(event.fields.get("counter"))
         if count is not None:
             self.counter = max(count, self.counter or 0)

@@ -7,12 +7,15 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from loopdetect.core.block import HEADER
-from loopdetect.core.looks import OWN_END, RESTARTING
+from loopdetect.core.looks import RESTARTING
 from loopdetect.core.progress import Bar, find_bar
+from loopdetect.core.sayings import OWN_END
 
 _RAISED: Final = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt)(?::|$)")
 MEMORY_HELD_MIB: Final = 1000
 MAX_LAST_WORDS: Final = 500
+DUMP: Final = 12
+DUMPED_SHARE: Final = 0.8
 _DATED: Final = re.compile(
     r"\d\d:\d\d:\d\d[ .,\]]|\bpid[=: ]\d+|\[\d{2,7}\]|^\d+\.\d\d\.\d{3}\.\d{3} "
 )
@@ -31,6 +34,10 @@ class Snapshot:
     pid: str | None = None
     memory: int | None = None
     ready: bool = False
+    alive: bool | None = None
+    begun: bool = False
+    exit_code: int | None = None
+    oom: bool = False
     lines: list[tuple[int, str]] = field(default_factory=list)
 
     @property
@@ -41,29 +48,49 @@ class Snapshot:
     def last_bar(self) -> Bar | None:
         """Return the bar that the snapshot ends in, or None if it ends in something else."""
         last = next((text for _, text in reversed(self.lines) if text.strip()), "")
-        found = find_bar(last.rstrip("\r").rpartition("\r")[2] or last)
-        return found[0] if found and not last[found[2] :].strip() else None
+        drawn = last.rstrip("\r").rpartition("\r")[2] or last
+        found = find_bar(drawn)
+        return found[0] if found and not drawn[found[2] :].strip() else None
 
     def dated(self) -> bool:
         """True when a line carries a wall-clock time or a pid, so that equal text means equal writing."""
         return any(_DATED.search(text) for _, text in self.lines)
 
 
-def restarted(before: Snapshot, now: Snapshot) -> str | None:
-    """Return what beside the lines shows that the server was started again between two looks."""
-    if _shrank(before, now):
-        return "the log became smaller"
-    if before.pid is not None and now.pid is not None and before.pid != now.pid:
-        return f"the process id changed from {before.pid} to {now.pid}"
-    if before.restarts is not None and now.restarts is not None and now.restarts > before.restarts:
-        return f"the supervisor's count rose to {now.restarts}"
-    if before.uptime is not None and now.uptime is not None and now.uptime < before.uptime:
-        return "the container is up for a shorter time than before"
-    if before.memory and now.memory is not None and _given_back(before.memory, now.memory):
-        return f"the GPU's memory was given back: {before.memory} MiB, then {now.memory} MiB"
-    if now.uptime is not None and any(RESTARTING in text for text in before.texts):
-        return "the container is up again"
-    return None
+@dataclass(slots=True)
+class Known:
+    """What the looks so far told of the process beside its log."""
+
+    counted: bool = False
+    last: Snapshot | None = None
+    pid: str | None = None
+    restarts: int | None = None
+    alive: bool | None = None
+
+    def restarted(self, now: Snapshot) -> str | None:
+        """Return what beside the lines shows that the server was started again since the look before."""
+        before, self.last = self.last, now
+        pid, restarts, alive = self.pid, self.restarts, self.alive
+        self.pid = now.pid if now.pid is not None else pid
+        self.restarts = now.restarts if now.restarts is not None else restarts
+        self.alive = now.alive if now.alive is not None else alive
+        if before is None:
+            return None
+        if _shrank(before, now):
+            return "the log became smaller"
+        if pid is not None and self.pid != pid:
+            return f"the process id changed from {pid} to {self.pid}"
+        if restarts is not None and (self.restarts or 0) > restarts:
+            return f"the supervisor's count rose to {self.restarts}"
+        if before.uptime is not None and now.uptime is not None and now.uptime < before.uptime:
+            return "the container is up for a shorter time than before"
+        if before.memory and now.memory is not None and _given_back(before.memory, now.memory):
+            return f"the GPU's memory was given back: {before.memory} MiB, then {now.memory} MiB"
+        if now.uptime is not None and any(RESTARTING in text for text in before.texts):
+            return "the container is up again"
+        if not self.counted and alive is False and now.alive:
+            return "it was over, and runs again"
+        return "the loop started it again" if not self.counted and now.begun else None
 
 
 def _given_back(before: int, now: int) -> bool:
@@ -96,8 +123,23 @@ def without_own_end(snapshot: Snapshot) -> None:
     if not texts or len(texts[-1]) > MAX_LAST_WORDS or not OWN_END.match(texts[-1]):
         return
     start = next((n for n, text in enumerate(snapshot.texts) if text.startswith(HEADER)), None)
-    if start is not None:
-        del snapshot.lines[start:]
+    del snapshot.lines[start if start is not None else len(snapshot.lines) - 1 :]
+
+
+def without_what_is_dumped(snapshots: list[Snapshot]) -> None:
+    """Take the lines out of earlier looks where the last one holds the whole log, as a script prints it at its end."""
+    last = snapshots[-1]
+    earlier = {text for snapshot in snapshots[:-1] for text in snapshot.texts if text.strip()}
+    most = max((len(snapshot.lines) for snapshot in snapshots[:-1]), default=0)
+    if not earlier or len(last.lines) < max(DUMP, 3 * most):
+        return
+    dumped = set(last.texts)
+    if sum(text in dumped for text in earlier) >= DUMPED_SHARE * len(earlier):
+        for snapshot in snapshots[:-1]:
+            snapshot.lines.clear()
+        later = {text for _, text in last.lines[most:]}
+        own = [entry for entry in last.lines[:most] if entry[1] not in later]
+        last.lines = own + last.lines[most:]
 
 
 def _shrank(before: Snapshot, now: Snapshot) -> bool:

@@ -36,6 +36,12 @@ def with_snapshots(report: Report, finding: Finding) -> Report:
             state=State.LOADING,
             summary=f"{verdict.summary} The log's size does not change: it did not grow.",
         )
+    elif finding.same_process and verdict.state in (State.LOADING, State.UNKNOWN):
+        verdict = replace(
+            verdict,
+            state=State.LOADING,
+            summary=f"{verdict.summary} Each look shows the same process: it was not started again.",
+        )
     if len(finding.falls) >= 2 and verdict.state in (State.LOADING, State.STALLED, State.UNKNOWN):
         verdict = replace(
             verdict,

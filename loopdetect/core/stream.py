@@ -38,6 +38,10 @@ Standing = tuple[tuple[str, ...], Unknown, bool, bool]
 MAX_HELD: Final = 4000
 HEAD_LINES: Final = 6
 OWN_LINES: Final = frozenset({"supervisord", "pm2-daemon"})
+# A logger's line with these words is about something that the program got round.
+GETS_ON: Final = re.compile(
+    r"(?i)\b(?:retrying|will retry|trying again|falling back|fall ?back to|skipping|ignoring|ignored)\b"
+)
 _PARTING: Final = frozenset({Kind.EXIT, Kind.CASCADE})
 _GUEST_KINDS: Final = frozenset(
     {
@@ -256,7 +260,7 @@ class Stream:
     def _understand(self, line: Line) -> None:
         text = line.enveloped.text
         self.read_at = None
-        if text.startswith("^C"):
+        if text.startswith("^C") and line.hit:
             self._find_time(line, None)
             self._fold(
                 line, Message("^C", None, None, None, None, None), self.last_time, Kind.STOP, None
@@ -328,6 +332,8 @@ class Stream:
             return
         failure = None
         if rule.kind is Kind.FAILURE:
+            if not rule.fatal and GETS_ON.search(message.text):
+                return
             failure = failure_of(line.number, message.text, match)
         # A bar's label without a bar that can be read still tells the phase.
         kind = Kind.PHASE if rule.kind is Kind.PROGRESS else rule.kind

@@ -21,12 +21,22 @@ KEPT_WIDTH: Final = 48
 DAY: Final = 86400.0
 # TAI64N counts from 2^62 and was 10 s ahead of UTC when that count began; s6 and daemontools keep it so.
 TAI_EPOCH: Final = 2**62 + 10
-_MONTHS: Final = {
+# The journal names months in the language of whoever reads it; which language, no line says.
+MONTHS: Final = {
     name: number
-    for number, name in enumerate(
-        ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"), 1
+    for number, names in enumerate(
+        (
+            "jan janv ene gen янв sty oca led tammi", "feb févr fev фев lut şub úno helmi",
+            "mar mär mars mrt мар bře maalis", "apr avr avril abr апр kwi nis dub huhti",
+            "may mai mag mei maj май мая kvě touko", "jun juin giu июн cze haz kesä",
+            "jul juil lug июл lip tem čec heinä", "aug août ago авг sie ağu srp elo",
+            "sep sept set сен wrz eyl zář syys", "oct okt ott out окт paź eki říj loka",
+            "nov ноя lis kas marras", "dec dez déc dic дек gru ara pro joulu",
+        ),
+        1,
     )
-}
+    for name in names.split()
+}  # fmt: skip
 
 
 class Frame(IntEnum):
@@ -58,6 +68,7 @@ _SHAPES: Final = tuple(
         rf"(?P<mo>\d\d)-(?P<d>\d\d) {_HMS}",
         rf"(?:[A-Z][a-z]{{2}},? )?(?P<d>\d{{1,2}}) (?P<mon>[A-Z][a-z]{{2}}) (?P<y>\d{{4}}) {_HMS}",
         rf"(?:[A-Z][a-z]{{2}} )?(?P<mon>[A-Z][a-z]{{2}}) +(?P<d>\d{{1,2}}) {_HMS}(?: (?P<y>\d{{4}}))?",
+        rf"(?:(?P<mon>[^\W\d_]{{3,6}})\.?|\ ?(?P<mo>1?\d)[月월]) +(?P<d>\d{{1,2}}) {_HMS}",
         rf"(?P<mo>[01]\d)(?P<d>[0-3]\d) {_HMS}",
         r"(?P<tai>4[0-9a-f]{15})[0-9a-f]{8}",
         r"(?P<epoch>1[4-9]\d{8}|2\d{9})(?:\.(?P<f>\d{1,9}))?(?!\d)",
@@ -95,7 +106,7 @@ def _stamp(g: dict[str, str | None]) -> Stamp | None:
     of_day = hour * 3600 + minute * 60 + second + fraction
     if not g.get("d"):
         return Stamp(of_day, Frame.DAY_TIME)
-    month = _MONTHS.get(str(g["mon"]).lower(), 0) if g.get("mon") else int(g["mo"] or 0)
+    month = MONTHS.get(str(g["mon"]).lower(), 0) if g.get("mon") else int(g["mo"] or 0)
     day = int(g["d"] or 0)
     if not 1 <= month <= 12 or not 1 <= day <= 31:
         return None

@@ -9,61 +9,55 @@ comes to the same point each time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from loopdetect.core.between import Stopped, loads_again, over
 from loopdetect.core.envelope import peel, uncoloured
+from loopdetect.core.facts import take_facts
+from loopdetect.core.frames import header_of, masked
+from loopdetect.core.heads import head_of
 from loopdetect.core.line import Line
-from loopdetect.core.looks import (
-    BODIES,
-    CHATTER,
-    CODE_LINE,
-    GAVE_UP,
-    HEALTH,
-    HEALTH_AT_END,
-    HEALTHY,
-    LISTED,
-    MEMORY,
-    NOT_YET,
-    PID,
-    PROCESS,
-    READY,
-    RESTARTS,
-    SIZE,
-    WORD,
-    is_answer,
-    uptime_of,
-)
+from loopdetect.core.looks import CODE_LINE, is_answer
 from loopdetect.core.polling import (
     BLANK,
     CI_MARK,
     CI_STAMP,
+    GUTTER,
+    LIST_OPENS,
     PROMPT,
+    QUOTE,
     REPEATS,
     RULE,
     SLEEP,
-    clock_of,
     coded,
+    marks_of,
     peeled,
     prompted,
-    stamp_of,
+    rewrapped,
+    unquoted,
 )
 from loopdetect.core.progress import find_bar
+from loopdetect.core.sayings import hints, says_ready
 from loopdetect.core.snapshot import (
+    Known,
     Snapshot,
     all_run,
     cut_short,
     headed,
-    restarted,
     without_own_end,
+    without_what_is_dumped,
 )
+from loopdetect.core.stamps import clock_of, is_mark, stamp_of, time_in, wrapped
 from loopdetect.core.stream import Stream
 from loopdetect.core.timestamp import CLOCKS, DAY, Frame, Stamp
 from loopdetect.model import Kind, Phase
 
 MAX_SNAPSHOTS: Final = 20000
-MAX_LINES: Final = 200
+MAX_LINES: Final = 400_000
+MAX_TAIL: Final = 400
+MAX_OWN: Final = 60
 REPEAT_FLOOR_S: Final = 120.0
 REPEAT_BAR_FACTOR: Final = 5.0
 
@@ -74,6 +68,7 @@ class Transcript:
     def __init__(self, sample: bytes = b"") -> None:
         self.snapshots: list[Snapshot] = []
         self._line = 1
+        self._kept = 0
         self._clocked: bool | None = None
         self._frame = Frame.FULL
         raw = [uncoloured(raw.decode("utf-8", "replace")) for raw in sample.split(b"\n")]
@@ -86,10 +81,24 @@ class Transcript:
         stamped = stamps > 0
         # Stamps beside the prompts tell more than the prompts do.
         self._prompted = stamps < REPEATS and prompted(lines)
-        indents = [len(line) - len(line.lstrip(" ")) for line in shown if not READY.match(line)]
+        self._gutter = any(line.startswith("  ⎿") for line in lines)
+        # Where times stand alone, a server's own stamps are no stamps of the loop's.
+        self._marked = bool(marks_of(lines))
+        header = None if self._prompted else header_of(lines)
+        own = [line for line in lines if masked(line) == header]
+        self._header = None if any(stamp_of(x) or is_mark(x) for x in own) else header
+        timed = sum(
+            (stamp_of(x) or (None,))[0] is not None or clock_of(x) is not None for x in lines
+        )
+        head = None if self._prompted or self._header else head_of(lines)
+        self._head = head if head is not None and head.count > timed else None
+        self._listing = False
+        self._wrapped = rewrapped(lines)
+        indents = [len(line) - len(line.lstrip(" ")) for line in shown if not says_ready(line)]
         self._indent = min(indents, default=0) if stamped else 0
         ruled = any(RULE.match(line) for line in lines)
-        self._between = None if stamped or self._prompted else RULE if ruled else BLANK
+        parted = stamped or self._prompted or bool(self._header or self._head)
+        self._between = None if parted else RULE if ruled else BLANK
 
     def feed(self, region: bytes) -> None:
         """Add whole physical lines."""
@@ -101,17 +110,16 @@ class Transcript:
         if self._peeled:
             text = CI_STAMP.sub("", text, 1)
             text = "" if CI_MARK.match(text) else text
-        stamped = self._typed(text) if self._prompted else self._stamp(text)
+        text = GUTTER.sub("", text, 1) if self._gutter and GUTTER.match(text) else text
+        text = self._unquoted(text)
+        inner = wrapped(text) if self._wrapped else None
+        if inner is not None:
+            self._rewrapped(inner)
+            return
+        text = QUOTE.sub("", text, 1)
+        stamped = self._beginning(text)
         if SLEEP.match(text) or (PROMPT.match(text) and not self._prompted):
             return
-        if stamped is not None and self._clocked is None:
-            self._clocked = False
-        free = stamped is None and self._clocked is not False and not self._prompted
-        clocked = clock_of(text) if free else None
-        if clocked is not None:
-            self._clocked = True
-            self._frame = min(self._frame, clocked[0].frame)
-            stamped = clocked[0].seconds, clocked[1]
         if stamped is not None and len(self.snapshots) < MAX_SNAPSHOTS:
             self.snapshots.append(Snapshot(self._line, self._onward(stamped[0])))
             text = stamped[1]
@@ -120,9 +128,60 @@ class Transcript:
         if not self.snapshots:
             self.snapshots.append(Snapshot(self._line, None))
         snapshot = self.snapshots[-1]
-        text = self._facts(snapshot, text)
-        if text and len(snapshot.lines) < MAX_LINES:
+        if len(snapshot.lines) < MAX_OWN or hints(text):
+            text = take_facts(snapshot, text)
+        if text and self._kept < MAX_LINES:
+            self._kept += 1
             snapshot.lines.append((self._line, text))
+
+    def _rewrapped(self, inner: tuple[Stamp, bool, str]) -> None:
+        """Take a line of a script's own log: all that it wrote at one moment is one look."""
+        stamp, shown, text = inner
+        seconds, text = self._on_clock(stamp, text)
+        time = self._onward(seconds)
+        new = not self.snapshots or self.snapshots[-1].time != time
+        if new and len(self.snapshots) < MAX_SNAPSHOTS:
+            self.snapshots.append(Snapshot(self._line, time))
+        text = text if shown else take_facts(self.snapshots[-1], text)
+        if text and self._kept < MAX_LINES:
+            self._kept += 1
+            self.snapshots[-1].lines.append((self._line, text))
+
+    def _unquoted(self, text: str) -> str:
+        """Take the quotes off lines that a playbook prints as a list of strings."""
+        if self._listing and text.strip() in ("]", "],"):
+            self._listing = False
+        elif self._listing:
+            return unquoted(text)
+        elif LIST_OPENS.match(text):
+            self._listing = True
+        return text
+
+    def _beginning(self, text: str) -> tuple[float | None, str] | None:
+        """Return the time that a line begins a look with, and what follows; None within a look."""
+        if self._head is not None:
+            found = self._head.read(text)
+            if found is None:
+                return None
+            stamp, on_clock, rest = found
+            return self._on_clock(stamp, rest) if on_clock else (stamp.seconds, rest)
+        if self._header is not None:
+            if masked(text) != self._header:
+                return None
+            shown = time_in(text)
+            return self._on_clock(shown, "") if shown is not None else (None, "")
+        stamped = self._typed(text) if self._prompted else self._stamp(text)
+        if stamped is not None and self._clocked is None:
+            self._clocked = False
+        if stamped is not None or self._prompted or self._clocked is False:
+            return stamped
+        clocked = clock_of(text) if not self._marked or is_mark(text) else None
+        return self._on_clock(*clocked) if clocked is not None else None
+
+    def _on_clock(self, stamp: Stamp, rest: str) -> tuple[float, str]:
+        self._clocked = True
+        self._frame = min(self._frame, stamp.frame)
+        return stamp.seconds, rest
 
     def _stamp(self, text: str) -> tuple[float | None, str] | None:
         if self._between and self._between.match(text):
@@ -147,63 +206,6 @@ class Transcript:
                 time += DAY
         return time
 
-    def _facts(self, snapshot: Snapshot, text: str) -> str:
-        """Take health codes, sizes and the loop's own words off a line; return what is the log's."""
-        for _ in range(6):
-            health, size, pid = HEALTH.match(text), SIZE.match(text), PID.match(text)
-            count, word = RESTARTS.match(text), WORD.match(text)
-            found = health or size or pid or count or word
-            if found is None:
-                break
-            if health:
-                snapshot.health = int(health["code"] or health["bare"])
-            elif size:
-                snapshot.size = f"{snapshot.size or ''} {size['value']}"
-            elif pid:
-                snapshot.pid = pid["pid"]
-            elif count:
-                snapshot.restarts = int(count["count"])
-            elif word:
-                snapshot.ready = snapshot.ready or word["word"].lower() in ("healthy", "ready")
-            text = text[found.end() :]
-        ending = (
-            HEALTH_AT_END.match(text) if snapshot.health is None and not snapshot.lines else None
-        )
-        if ending:
-            snapshot.health = int(ending["code"])
-            return ""
-        memory, process = MEMORY.match(text), PROCESS.match(text)
-        if memory:
-            snapshot.memory = (snapshot.memory or 0) + int(memory["used"])
-            return ""
-        if process and "grep " in process["command"]:
-            return ""
-        if process and snapshot.pid is None:
-            snapshot.pid = process["pid"]
-        chatter = CHATTER.match(text)
-        if chatter:
-            snapshot.health = int(chatter["code"]) if chatter["code"] else snapshot.health
-            return ""
-        for pattern, code in BODIES if snapshot.health is None else ():
-            if len(text) < 400 and pattern.search(text):
-                snapshot.health = code
-                return ""
-        if snapshot.uptime is None:
-            snapshot.uptime = uptime_of(text)
-            snapshot.ready |= snapshot.uptime is not None and HEALTHY in text
-        listed = LISTED.match(text)
-        if listed and snapshot.size is None:
-            snapshot.size = listed["value"]
-            return ""
-        if NOT_YET.match(text):
-            return ""
-        if READY.match(text.strip()) and text.strip():
-            snapshot.ready = True
-            return ""
-        if GAVE_UP.match(text.strip()) and text.strip():
-            return ""
-        return text
-
     # -- judging
 
     def play(self, stream: Stream) -> Finding:
@@ -213,34 +215,56 @@ class Transcript:
         fallen: dict[tuple[str, float | None], float] = {}
         if self.snapshots:
             without_own_end(self.snapshots[-1])
+            without_what_is_dumped(self.snapshots)
+        known = Known(any(s.pid or s.restarts is not None for s in self.snapshots))
         stream.recognise(peel(text).text for snapshot in self.snapshots for text in snapshot.texts)
-        for snapshot, before in zip(self.snapshots, [None, *self.snapshots], strict=False):
-            sign = restarted(before, snapshot) if before is not None else None
+        for snapshot in self.snapshots:
+            was_alive = known.alive
+            sign = known.restarted(snapshot)
             if sign is not None:
                 stream.note_restart(snapshot.line, sign)
                 seen = []
             stamp = Stamp(snapshot.time, Frame.FULL) if snapshot.time is not None else None
-            for line, text in headed(list(self._fresh(snapshot, seen))):
+            joined = bool(seen) and seen[-1] in snapshot.texts and find_bar(seen[-1]) is None
+            fresh = headed(list(self._fresh(snapshot, seen)))
+            if not joined and loads_again(stream, snapshot, fresh):
+                stream.note_restart(fresh[0][0], "it starts again after its death")
+            for line, text in fresh:
                 inner = replace(peel(text), stamp=stamp, stream=None)
-                stream.take_polled(Line(line, inner, hit=True))
+                run = stream.machine.open
+                dead = run.dead_line if run is not None else None
+                if joined or (dead is not None and dead >= snapshot.line):
+                    # What stands behind a death in one look was written one after the other.
+                    stream.machine.polled = False
+                    stream.take(Line(line, inner, hit=True))
+                    stream.machine.polled = True
+                else:
+                    stream.take_polled(Line(line, inner, hit=True))
+            run = stream.machine.open
+            if run is not None and not stream.machine.runs and not self.snapshots[0].lines:
+                run.marked = True  # the first look showed an empty log, so this is its first start
+            if run is not None and (run.dead_line is not None or run.exit is not None):
+                stream.finish()  # what it said last is over, and not the next run's
             if snapshot.texts:
                 seen = snapshot.texts
             if stamp is not None:
                 stream.last_time = stream.clock.seconds(stamp)
+            if known.alive is False and was_alive is not False:
+                over(snapshot, stream, stamp)
             self._bar_fell(snapshot, fallen, finding, stream)
             self._health(snapshot, stream, stamp, finding)
         self._repeats(finding)
+        if any(s.time is not None for s in self.snapshots):
+            stream.clock = Stopped(stream.clock)
         return finding
 
     def _fresh(self, snapshot: Snapshot, seen: list[str]) -> Iterator[tuple[int, str]]:
         texts = snapshot.texts
         # A bar that was drawn anew in its place is the same line, and yet has something new to tell.
         before, now = [_in_place(text) for text in seen], [_in_place(text) for text in texts]
-        keep = 0
-        for size in range(min(len(seen), len(texts)), 0, -1):
-            if before[-size:] == now[:size]:
-                keep = size
-                break
+        longest = min(len(seen), len(texts))
+        sizes = (longest, *range(min(longest - 1, MAX_TAIL), 0, -1)) if longest else ()
+        keep = next((size for size in sizes if before[-size:] == now[:size]), 0)
         if not keep and before and before[-1] in now:
             keep = now.index(before[-1]) + 1
         known = set(seen)
@@ -285,7 +309,8 @@ class Transcript:
             finding.answered = True
         run = stream.machine.open
         asked = run is not None and (run.stop_line is not None or run.goodbye_line is not None)
-        if not up and snapshot.health == 0 and run is not None and run.ready and not asked:
+        gone = not up and snapshot.health == 0 and finding.answered
+        if gone and run is not None and run.ready and not asked:
             stream.note(Kind.CASCADE, snapshot.line, "the health check is refused again", stamp)
 
     def _repeats(self, finding: Finding) -> None:
@@ -310,9 +335,11 @@ class Transcript:
         bar = best[-1].last_bar()
         if bar is None or not bar.finished or best[-1].dated():
             return
-        sizes = {s.size for s in best}
-        if len(sizes) == 1 and None not in sizes:
+        if _same({s.size for s in best}):
             finding.did_not_grow = True
+            return
+        if _same({s.pid for s in best}) or _same({s.restarts for s in best}):
+            finding.same_process = True
             return
         cut = (
             len(best) == REPEATS - 1
@@ -327,6 +354,11 @@ class Transcript:
             return
         finding.repeats = len(best) + cut
         finding.repeat_line = best[0].line
+
+
+def _same(values: Set[object]) -> bool:
+    """True when all looks showed one and the same value."""
+    return len(values) == 1 and None not in values
 
 
 def _in_place(text: str) -> str | tuple[str, float | None]:
@@ -347,5 +379,6 @@ class Finding:
     repeat_line: int = 0
     falls: list[int] = field(default_factory=list)
     did_not_grow: bool = False
+    same_process: bool = False
     answered: bool = False
     clock: str = "uptime"
