@@ -24,7 +24,8 @@ MAX_FOREIGN_SINCE: Final = 16
 MAX_CONTINUATION: Final = 60
 FRAME: Final = re.compile(r' +File "[^"]+", line \d+, in ')
 _EXCEPTION: Final = re.compile(
-    r"(?:[A-Za-z_]\w*\.|<\w+>\.)*(?P<type>[A-Z]\w*[a-z]\w*)(?:\([\w.]*\))?(?:: ?(?P<text>.*)|$)",
+    r"(?:(?:[A-Za-z_]\w*\.|<\w+>\.)*(?P<type>_?[A-Z]\w*[a-z]\w*)(?:\([\w.]*\))?"
+    r"|(?:[A-Za-z_]\w*\.)+(?P<low>\w*(?:[Ee]rror|timeout))(?=:|$))(?:: ?(?P<text>.*)|$)",
     re.DOTALL,
 )
 _GROUP_MARGIN: Final = re.compile(r"(?: *[|+](?:-[-+ \d]*)? ?)+")
@@ -53,7 +54,7 @@ class Raised:
     def type(self) -> str:
         """The exception's class name without its module."""
         match = _EXCEPTION.match(self.text)
-        return match["type"] if match else ""
+        return match["type"] or match["low"] or "" if match else ""
 
 
 class _At(Enum):
@@ -83,14 +84,23 @@ class Block:
         "first_line",
         "last_line",
         "main",
+        "margin",
         "panic",
         "source",
         "time",
     )
 
     def __init__(
-        self, line: int, source: str, *, bare: bool | None, excused: bool, panic: bool = False
+        self,
+        line: int,
+        source: str,
+        *,
+        bare: bool | None,
+        excused: bool,
+        panic: bool = False,
+        margin: int = 0,
     ) -> None:
+        self.margin = margin  # how far the whole of it is indented
         self.first_line = self.last_line = line
         self.source = source
         self.bare = bare
@@ -126,6 +136,8 @@ class Block:
         if self._lines > MAX_LINES:
             return False
         self._foreign_since = 0
+        if self.margin and not text[: self.margin].strip():
+            text = text[self.margin :]
         taken = _TAKE[self._at](self, line, text)
         if taken and text.strip():
             self.last_line = line

@@ -282,9 +282,7 @@ class Detector:
             self._read_last = self._place.offset(at) + len(raw) + 1, stream.read_at
         opened = stream.machine.open
         if known and opened is not None and opened.failures and stream.failures != before:
-            self._contexts.want(
-                opened.failures[-1], number, self._lines_before(at), enveloped.text
-            )
+            self._contexts.want(opened.failures[-1], number, self._lines_before(at), enveloped.text)
 
     def _joined(self, start: int, enveloped: Enveloped) -> Enveloped:
         """Put the parts of a line that the container runtime split together again."""
@@ -314,7 +312,11 @@ class Detector:
         """Return the stream that a line without a service's prefix names at its head or as a pod."""
         word = text.split(" ", 1)[0]
         for name in islice(self._streams, NAMES_TRIED):
-            if name and (word == name or word.endswith((f"_{name}", f"-{name}")) or f"pod/{name.split('/')[0]} " in text):
+            if name and (
+                word == name
+                or word.endswith((f"_{name}", f"-{name}"))
+                or f"pod/{name.split('/')[0]} " in text
+            ):
                 return name
         return None
 
@@ -332,6 +334,12 @@ class Detector:
             bare = self._streams.get(None)
             if len(named) == 1 and (bare is None or bare.profile is None):
                 name = named[0]
+            elif self._programs and bare is None:
+                # Lines between a supervisor's own are those of the program that is named as a server.
+                own = [
+                    key for key in named if any(server in key for server in self._library.profiles)
+                ]
+                name = own[0] if len(own) == 1 else None
         stream = self._streams.get(name)
         if stream is None:
             if len(self._streams) >= MAX_STREAMS:
@@ -356,7 +364,11 @@ class Detector:
     def _time_before(self, start: int, stream: Stream) -> float | None:
         """Return when the line before was written; the end of a run that printed no end."""
         last = self._read_last
-        if last is not None and last[0] == self._place.offset(start) and self._place.begins_line(start):
+        if (
+            last is not None
+            and last[0] == self._place.offset(start)
+            and self._place.begins_line(start)
+        ):
             return last[1]
         for raw in reversed(self._place.before(start).rsplit(b"\n", 12)[-12:]):
             if raw.strip() and not (len(raw) <= LOOKED_AT and stream.tells_no_time(raw)):

@@ -116,6 +116,7 @@ _ENVELOPES: Final = (
         "stamp-iso",
         rf"(?P<time>\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d))[ \t](?! *(?:{_LEVELS})\b(?!:))(?P<text>.*)",
     ),
+    ("s6-log", r"(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{9})  (?P<text>.*)"),
     (
         "stamp-plain",
         rf"(?P<time>\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?)[ \t](?!- | *\[?(?:{_LEVELS})\b(?!:))(?P<text>.*)",
@@ -139,7 +140,7 @@ _OPENINGS: Final = {
     "cri": "0", "kubectl": "[", "procfile": "0", "tai64n": "@", "pm2-daemon": "0A", "pm2": "0",
     "compose": "0Aa", "buildkite": " ", "journal-iso": "0", "journal-full": "A", "syslog": "0Aaя ",
     "journal-unix": "0", "supervisord": "0", "svlogd": "0", "stamp-nano": "0", "stamp-bracket": "[", "stamp-clock": "[",
-    "stamp-iso": "0", "stamp-plain": "0", "stamp-ts": "A", "csv": '0"', "csv-bare": "0", "torch-rank": "[", "srun": "0", "ray": "(",
+    "stamp-iso": "0", "s6-log": "0", "stamp-plain": "0", "stamp-ts": "A", "csv": '0"', "csv-bare": "0", "torch-rank": "[", "srun": "0", "ray": "(",
 }  # fmt: skip
 # stern puts pod and container before the line with a space only; it needs names that look like a pod's.
 _STERN: Final = re.compile(

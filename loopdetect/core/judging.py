@@ -49,11 +49,22 @@ def judge(block: Block, chain: Chain, exceptions: Mapping[str, str]) -> list[Jud
     found = []
     if chosen is not None:
         found.append(
-            Judgement(Kind.FAILURE, chosen.line, chosen.text, failure=chosen, until=block.last_line, time=block.time)
+            Judgement(
+                Kind.FAILURE,
+                chosen.line,
+                chosen.text,
+                failure=chosen,
+                until=block.last_line,
+                time=block.time,
+            )
         )
     cascade = next((match for _, match, _ in judged if _is(match, Kind.CASCADE)), None)
     if cascade is not None:
-        found.append(Judgement(Kind.CASCADE, last.line, last.text, cascade, second=bool(found), time=block.time))
+        found.append(
+            Judgement(
+                Kind.CASCADE, last.line, last.text, cascade, second=bool(found), time=block.time
+            )
+        )
     return found
 
 

@@ -70,6 +70,17 @@ def _exit_bad(run: OpenRun) -> bool:
     )
 
 
+def _grace_ended(run: OpenRun) -> bool:
+    """It was on its way out, in good health, when whoever had asked it to go lost patience."""
+    return (
+        run.goodbye_line is not None
+        and run.ready
+        and run.exit is not None
+        and run.exit.signal in ("SIGKILL", "SIGTERM")
+        and (run.exit_line or 0) > run.goodbye_line
+    )
+
+
 def _unrecovered(run: OpenRun, root: Failure | None) -> bool:
     """A failure after which nothing advanced, in a run that was still coming up.
 
@@ -91,6 +102,7 @@ _OUTCOMES: Final[tuple[tuple[Outcome, Certainty, _Test], ...]] = (
     (Outcome.CRASHED, Certainty.CERTAIN, lambda r, f, c: _died_before_stop(r)),
     (Outcome.STOPPED, Certainty.CERTAIN, lambda r, f, c: r.stop_line is not None),
     (Outcome.STOPPED, Certainty.CERTAIN, lambda r, f, c: r.exit is not None and r.exit_asked),
+    (Outcome.STOPPED, Certainty.LIKELY, lambda r, f, c: c is None and _grace_ended(r)),
     (
         Outcome.KILLED,
         Certainty.CERTAIN,
@@ -114,7 +126,13 @@ _OUTCOMES: Final[tuple[tuple[Outcome, Certainty, _Test], ...]] = (
     (Outcome.CUT_OFF, Certainty.LIKELY, lambda r, f, c: f and not r.marked and not r.restart_said),
     (Outcome.KILLED, Certainty.LIKELY, lambda r, f, c: f or r.restart_said),
     (Outcome.READY, Certainty.CERTAIN, lambda r, f, c: r.ready),
-    (Outcome.LOADING, Certainty.CERTAIN, lambda r, f, c: r.marked or bool(r.spans) or bool(r.bars) or r.notices > 0),
+    (
+        Outcome.LOADING,
+        Certainty.CERTAIN,
+        lambda r, f, c: (
+            r.marked or bool(r.spans) or (bool(r.bars) and not r.anonymous) or r.notices > 0
+        ),
+    ),
     (Outcome.UNKNOWN, Certainty.SUSPECTED, lambda r, f, c: True),
 )
 
@@ -129,7 +147,9 @@ def choose_cause(run: OpenRun) -> tuple[Failure | None, Failure | None]:
     candidates = [f for f in run.failures if _counts(run, f)]
     strong = [f for f in candidates if not f.weak]
     weak = [f for f in candidates if f.weak]
-    if run.ready:  # requests fail all the time: what one of them said counts only if nothing else did
+    if (
+        run.ready
+    ):  # requests fail all the time: what one of them said counts only if nothing else did
         of_server = [f for f in strong if not f.of_request]
         strong = of_server if of_server or weak else strong
     if not strong:

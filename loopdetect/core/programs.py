@@ -27,7 +27,9 @@ _LITERALS: Final = (
     " (rc=",
 )
 TAILED: Final = "==> "
-_TAILED: Final = re.compile(r"==> (?!(?:\d{4}-\d\d-\d\d[ T])?\d\d:\d\d:\d\d <)(?P<file>.{1,400}) <==$")
+_TAILED: Final = re.compile(
+    r"==> (?!(?:\d{4}-\d\d-\d\d[ T])?\d\d:\d\d:\d\d <)(?P<file>.{1,400}) <==$"
+)
 _BLOCK: Final = re.compile(
     r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} [A-Z]{4} (?:'(?P<block>[^']{1,80})' std(?:out|err) output:)?"
 )
@@ -38,7 +40,10 @@ def program_of(text: str) -> str | None:
     if not any(literal in text for literal in _LITERALS):
         return None
     match = _PROGRAM.search(text)
-    return next((name for name in match.groups() if name), None) if match else None
+    name = next((name for name in match.groups() if name), None) if match else None
+    return (
+        name.rpartition(":")[2] if name else None
+    )  # supervisord names the group only when it spawns
 
 
 def several_programs(sample: str) -> bool:

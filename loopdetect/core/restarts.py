@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import Final
 
 from loopdetect.core.event import Event
@@ -12,12 +11,6 @@ from loopdetect.core.open_run import OpenRun
 from loopdetect.core.signals import ASKED_SIGNALS
 from loopdetect.model import PHASE_RANK, Kind, Phase
 
-_AGE: Final = re.compile(r"(?:^|\s)(\d[\ddhms]*[dhms])(?: \(x(\d+) over |\s)")
-_PART: Final = re.compile(r"(\d+)([dhms])")
-_SECONDS: Final = {"d": 86400, "h": 3600, "m": 60, "s": 1}
-_KILLED: Final = re.compile(r"Container (\S+) failed \w+ probe, will be restarted")
-UNIT_STARTS_S: Final = 180.0
-MAX_ROWS: Final = 256
 CONCURRENT_S: Final = 3.0
 SETTLED_S: Final = 5.0
 SETTLED_LINES: Final = 20
@@ -28,81 +21,6 @@ EARLY: Final = frozenset(
 
 # While a run serves, these tell only of a restart, and only by a phase of EARLY.
 STARTING: Final = frozenset({Kind.READY, Kind.PHASE, Kind.PROGRESS})
-
-
-def age_and_count(text: str) -> tuple[int | None, int]:
-    """Return how long ago a row of a pod's events was seen last, in seconds, and how often."""
-    match = _AGE.search(text)
-    if match is None:
-        return None, 1
-    age = sum(int(n) * _SECONDS[unit] for n, unit in _PART.findall(match[1]))
-    return age, int(match[2] or 1)
-
-
-def started_since(kill: str, started: str) -> bool:
-    """Was the container that a probe ended started again? Rows stand in any order: their ages tell."""
-    name = _KILLED.search(kill)
-    if name is None or not started.endswith(("Started container " + name[1], "Container started")):
-        return False
-    killed_ago, started_ago = age_and_count(kill)[0], age_and_count(started)[0]
-    return killed_ago is not None and started_ago is not None and started_ago < killed_ago
-
-
-@dataclass(slots=True)
-class Strangers:
-    """What a log tells of other units and pods, so that their ends are not taken for the server's.
-
-    The server's unit is the only one that was started right before the program's first line; its
-    pod is the one whose log was asked for. While neither is known, everybody may be meant.
-    """
-
-    units: frozenset[str] = frozenset()
-    started: dict[str, float | None] = field(default_factory=dict)
-    pod: str | None = None
-    rows: list[Event] = field(default_factory=list)
-
-    def of_unit(self, event: Event) -> bool:
-        """Is it systemd's word of a unit that is not the server's?"""
-        unit = event.fields.get("unit")
-        if unit is not None:
-            base = unit.partition("@")[0]
-            if event.kind is Kind.START:
-                self.started[base] = event.time
-            return bool(self.units) and base not in self.units
-        program = event.rule is not None and not event.rule.id.startswith("supervisors/")
-        if self.started and program and event.kind is Kind.START:
-            self.units |= self._just_started(event.time)
-            self.started.clear()
-        return False
-
-    def of_pod(self, event: Event) -> bool:
-        """Is it a row about a pod whose log this is not?"""
-        pod = event.fields.get("pod")
-        if pod is None:
-            return False
-        if self.pod is None:
-            if len(self.rows) < MAX_ROWS:
-                self.rows.append(event)
-            return False
-        return not _is_pod(self.pod, pod)
-
-    def name_pod(self, own: str) -> list[Event] | None:
-        """Learn whose log follows; return the earlier rows about it if others were about other pods."""
-        self.pod, rows, self.rows = own, self.rows, []
-        kept = [row for row in rows if _is_pod(own, row.fields["pod"] or "")]
-        return kept if len(kept) < len(rows) else None
-
-    def _just_started(self, at: float | None) -> frozenset[str]:
-        near = {
-            unit
-            for unit, time in self.started.items()
-            if at is not None and time is not None and 0 <= at - time <= UNIT_STARTS_S
-        }
-        return frozenset(near if len(near) == 1 else ())
-
-
-def _is_pod(own: str, pod: str) -> bool:
-    return pod == own or pod.startswith(own + "-")
 
 
 def is_over(run: OpenRun) -> bool:
@@ -227,9 +145,13 @@ def speaks_after_exit(run: OpenRun, event: Event) -> bool:
         return False  # the end of a traceback that was read to its end only now
     if event.rule is not None and event.rule.id.startswith("supervisors/"):
         return False
+    if event.uptime is not None and run.last_uptime is not None and event.process is None:
+        return event.uptime < run.last_uptime
     if event.time is not None and run.exit_at is not None:
         return event.time - run.exit_at > CONCURRENT_S
-    return not run.marked and event.line - (run.exit_line or event.line) > 1
+    # Compose tells of an exit when all that the container said is out.
+    late = 0 if run.exit_rule == "supervisors/compose-exited" else 1
+    return not run.marked and event.line - (run.exit_line or event.line) > late
 
 
 def ends_with_the_others(run: OpenRun, event: Event) -> bool:

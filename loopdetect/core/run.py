@@ -14,15 +14,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from loopdetect.core import restarts
+from loopdetect.core import ending, restarts
 from loopdetect.core.event import Event
 from loopdetect.core.open_run import BarState, OpenRun, Span
-from loopdetect.core.outcome import PROBED, settle
+from loopdetect.core.outcome import settle
 from loopdetect.core.restarts import EARLY
-from loopdetect.core.signals import SIGNALS, signal_name
-from loopdetect.model import PHASE_RANK, Certainty, Exit, Kind, Outcome, Phase
+from loopdetect.core.strangers import Strangers
+from loopdetect.model import PHASE_RANK, Certainty, Kind, Outcome, Phase
 
-MAX_FAILURES: Final = 64
 MAX_PROCESSES: Final = 256
 MAX_BARS: Final = 24
 MAX_RUNS: Final = 5000
@@ -43,10 +42,10 @@ class Machine:
         self.polled = False
         self.anonymous = False
         self._copying = False
-        self._container_row: Event | None = None
-        self._runs_now: int | None = None
-        self._tabled: int | None = None
-        self._strangers = restarts.Strangers()
+        self.container_row: Event | None = None
+        self.runs_now: int | None = None
+        self.tabled: int | None = None
+        self._strangers = Strangers()
         self._latest: float | None = None
         self.main_process: re.Pattern[str] | None = None
         self.child_process: re.Pattern[str] | None = None
@@ -155,12 +154,12 @@ class Machine:
         ):
             self.open.processes.add((event.process, event.pid))
 
-    def _polled_restart(self, event: Event, phase: Phase | None) -> None:
+    def polled_restart(self, event: Event, phase: Phase | None) -> None:
         run = self.open
         if not self.polled or run is None or event.kind is Kind.START:
             return
         if restarts.between_looks(run, event, phase, self.main_process):
-            self._begin(event).marked = True
+            self.open_next(event).marked = True
 
     # -- starts
 
@@ -169,11 +168,12 @@ class Machine:
         assert rule is not None
         # No two starts fall into one moment of the same clock: this is a shipper's copy of the line.
         line = (event.text, event.time, event.pid)
-        if event.time is not None and line in self._starts:
+        # A clock since the start tells the same moment in every run.
+        if event.time is not None and event.time != event.uptime and line in self._starts:
             self._copying = True
             return
         if run is None:
-            self._begin(event)
+            self.open_next(event)
         elif set(rule.unless_seen) & run.seen and run.exit is None and not run.restart_said:
             pass  # a worker of the same start
         elif rule.repeats:
@@ -183,9 +183,9 @@ class Machine:
                 or restarts.came_round(run, event)
             )
             if died or replaced or restarts.is_over(run) or restarts.boots_again(run, event):
-                self._begin(event)
+                self.open_next(event)
         elif not restarts.continues(run, event):
-            self._begin(event)
+            self.open_next(event)
         run = self.open
         assert run is not None
         if event.time is not None and len(self._starts) < MAX_RUNS:
@@ -208,10 +208,10 @@ class Machine:
 
     def begin(self, event: Event) -> None:
         """Start a run for which there is proof beside the log's lines."""
-        run = self._begin(event)
+        run = self.open_next(event)
         run.marked, run.start_text = True, event.text
 
-    def _begin(self, event: Event) -> OpenRun:
+    def open_next(self, event: Event) -> OpenRun:
         before = self.open
         if before is not None:
             if event.last_time is not None:
@@ -236,21 +236,6 @@ class Machine:
 
     # -- moving forward
 
-    def _container_started(self, event: Event) -> None:
-        """A pod's events show that a container was started: anew, if a probe ended it before."""
-        run = self.open
-        if (
-            run is not None
-            and run.outside
-            and run.dead_line is not None
-            and restarts.started_since(run.dead_text, event.text)
-        ):
-            self.begin(event)
-            starts = restarts.age_and_count(event.text)[1]
-            self.counter = max(starts - 1, self.counter or 0)
-        else:
-            self._container_row = event
-
     def _phase(self, event: Event) -> None:
         phase = event.phase or (event.rule.phase if event.rule else None) or Phase.UNKNOWN
         seen = self.open.seen if self.open is not None else set()
@@ -266,7 +251,7 @@ class Machine:
     def _progress(self, event: Event) -> None:
         bar = event.bar
         assert bar is not None
-        run = self._opened(event)
+        run = self.opened(event)
         state = run.bars.get(bar.label)
         if state is None:
             if len(run.bars) < MAX_BARS:
@@ -283,9 +268,9 @@ class Machine:
             self._advance(run, event)
 
     def _reach(self, phase: Phase, event: Event) -> None:
-        self._polled_restart(event, phase)
-        self._after_exit(event)
-        run = self._opened(event)
+        self.polled_restart(event, phase)
+        self.after_exit(event)
+        run = self.opened(event)
         if event.rule is not None:
             run.seen.add(event.rule.id)
         over = run.ready or run.dead_line is not None or run.goodbye_line is not None
@@ -310,7 +295,7 @@ class Machine:
     def _begin_anew(self, run: OpenRun, event: Event) -> None:
         """Open the run whose start-up markers were collected in `run.again`."""
         again = run.again
-        new = self._begin(next(iter(again.values())))
+        new = self.open_next(next(iter(again.values())))
         for reached, by in again.items():
             new.spans[reached] = Span(reached, by.line, by.time)
             new.phase = reached
@@ -327,16 +312,16 @@ class Machine:
         run.advance_line = event.line
         run.notices = 0
 
-    def _opened(self, event: Event) -> OpenRun:
+    def opened(self, event: Event) -> OpenRun:
         run = self.open
         if run is not None:
             return run
-        run = self._begin(event)
+        run = self.open_next(event)
         run.started_at = event.time
         return run
 
     def _heartbeat(self, event: Event) -> None:
-        run = self._opened(event)
+        run = self.opened(event)
         run.notices = run.notices + 1
         run.notice_text = event.text
         run.notice_line = event.line
@@ -344,31 +329,32 @@ class Machine:
     # -- readiness
 
     def _ready(self, event: Event) -> None:
-        run, rule = self._opened(event), event.rule
+        self.after_exit(event)
+        run, rule = self.opened(event), event.rule
         if rule is None:  # a health check said so
             self._answer(run, event)
             return
         run.seen.add(rule.id)
         if rule.needs and not set(rule.needs) & run.seen:
             return
-        self._serve(run, event, rule.certainty)
+        self.serve(run, event, rule.certainty)
 
     def _answer(self, run: OpenRun, event: Event) -> None:
         if run.dead_line is not None or run.ended:
-            run = self._begin(event)
+            run = self.open_next(event)
             run.marked = True
-        self._serve(run, event, Certainty.CERTAIN)
+        self.serve(run, event, Certainty.CERTAIN)
 
     def _alive(self, event: Event) -> None:
-        run = self._opened(event)
+        run = self.opened(event)
         if event.rule is not None and event.rule.recovers:
             run.recovered_line = event.line
         if run.dead_line is None and run.stop_line is None and run.goodbye_line is None:
             run.answered = True
             if not run.ready_cancelled:
-                self._serve(run, event, Certainty.LIKELY)
+                self.serve(run, event, Certainty.LIKELY)
 
-    def _serve(self, run: OpenRun, event: Event, certainty: Certainty) -> None:
+    def serve(self, run: OpenRun, event: Event, certainty: Certainty) -> None:
         if run.dead_line is not None or run.stop_line is not None:
             return
         run.goodbye_line = None  # a worker that left was followed by another
@@ -382,172 +368,10 @@ class Machine:
             self._reach(Phase.SERVING, event)
             run.phase = Phase.SERVING
 
-    # -- failing and ending
-
-    def _after_exit(self, event: Event) -> None:
+    def after_exit(self, event: Event) -> None:
         run = self.open
         if run is not None and not self.polled and restarts.speaks_after_exit(run, event):
-            self._begin(event)
-
-    def _another_death(self, event: Event, *, fatal: bool) -> bool:
-        """Is this the death of a run whose start nobody told of?"""
-        run = self.open
-        if run is None:
-            return False
-        if event.ends and restarts.last_word_again(run, event):
-            return True
-        return fatal and self.anonymous and restarts.dies_again(run, event)
-
-    def _failure(self, event: Event) -> None:
-        failure = event.failure
-        assert failure is not None
-        if failure.outside and self._is_tabled():
-            self._explain(event)
-            return
-        if not failure.outside:
-            self._after_exit(event)
-        self._polled_restart(event, None)
-        if self._another_death(event, fatal=failure.fatal):
-            self._begin(event)
-        run = self._opened(event)
-        run.spoke_last = run.spoke_last or event.ends
-        if failure.weak and failure.reason == PROBED:
-            run.notices = max(run.notices, 1)  # something is asked whether it is up
-        asked = run.stop_line is not None and event.line >= run.stop_line
-        if asked and run.dead_line is None and not failure.outside:
-            return
-        self._was_serving(run, event, failure.while_serving)
-        if len(run.failures) >= MAX_FAILURES:
-            del run.failures[MAX_FAILURES // 2]
-        run.failures.append(failure)
-        if failure.cancels_ready and run.ready and not run.answered:
-            run.ready_line = run.ready_at = None
-            run.ready_cancelled = True
-            run.spans.pop(Phase.SERVING, None)
-            run.phase = failure.phase or Phase.BIND
-        if failure.fatal and not (failure.outside and run.dead_line is not None):
-            self._die(run, event, failure.phase)
-            run.outside = run.outside or failure.outside
-            if failure.outside and self._container_row is not None:
-                self._container_started(self._container_row)
-
-    def _is_tabled(self) -> bool:
-        """Is all that is known of the open run that a table says that its container runs?"""
-        run = self.open
-        return run is not None and run.number == self._tabled and restarts.only_supervised(run)
-
-    def _explain(self, event: Event) -> None:
-        """The events below a table tell why the container before this one ended."""
-        before = self.runs[-1] = copy.deepcopy(self.runs[-1])
-        assert event.failure is not None
-        before.failures.append(event.failure)
-        if event.failure.fatal:
-            before.outside = True
-            self._die(before, event, None)
-        settle(before, followed=True)
-
-    def _cascade(self, event: Event) -> None:
-        rule = event.rule
-        fatal = rule.fatal if rule else True
-        if self.open is None and not fatal:
-            return
-        if fatal:
-            self._polled_restart(event, None)
-            if self._another_death(event, fatal=True):
-                self._begin(event)
-        run = self._opened(event)
-        if rule is not None:
-            run.seen.add(rule.id)
-            if rule.cancels_ready and run.ready and not run.answered:
-                run.ready_line = run.ready_at = None
-                run.ready_cancelled = True
-                run.phase = rule.phase or Phase.BIND
-        self._was_serving(run, event, rule is not None and rule.while_serving)
-        if fatal and run.stop_line is None:
-            run.spoke_last = run.spoke_last or event.ends
-            if self.anonymous and not run.failures and run.last_said is None:
-                run.last_said = event.words
-            self._die(run, event, None)
-
-    def _was_serving(self, run: OpenRun, event: Event, proof: bool) -> None:
-        """What only a serving engine prints proves, in a log that begins in mid-run, that it served."""
-        if proof and not run.marked and run.dead_line is None:
-            self._serve(run, event, Certainty.LIKELY)
-
-    def _die(self, run: OpenRun, event: Event, phase: Phase | None) -> None:
-        if event.rule is not None:
-            run.last_words[event.rule.id] = event.text
-            run.last_own = event.own
-        if run.dead_line is None:
-            run.dead_line, run.dead_at, run.dead_text = event.line, event.time, event.text
-            run.dead_phase = phase or run.phase
-
-    def _stop(self, event: Event) -> None:
-        rule = event.rule
-        if self.open is None and rule is not None and not rule.asked:
-            return
-        run = self._opened(event)
-        if restarts.ends_with_the_others(run, event):
-            return
-        if rule is None or rule.asked:
-            if run.stop_line is None and run.dead_line is None:
-                run.stop_line, run.stop_text, run.stop_phase = event.line, event.text, run.phase
-        elif run.goodbye_line is None:
-            run.goodbye_line = event.line
-
-    def _exit(self, event: Event) -> None:
-        run = self.open
-        if run is None:
-            run = self._opened(event)
-        if restarts.exits_again(run, event):
-            run = self._begin(event)
-        if run.exit is not None and run.exit_line is not None and run.exit.signal == "SIGKILL":
-            run.exit_asked = run.exit_asked or bool(event.rule and event.rule.asked)
-            return
-        code = _integer(event.fields.get("code"))
-        signal = signal_name(event.fields["signal"]) if event.fields.get("signal") else None
-        if code is not None and signal is None:
-            if code < 0:
-                signal, code = SIGNALS.get(-code), None
-            elif code > 128:
-                signal = SIGNALS.get(code - 128)
-        run.exit = Exit(code, signal)
-        run.exit_line, run.exit_text, run.exit_at = event.line, event.text, event.time
-        run.exit_rule = event.rule.id if event.rule else ""
-        if (
-            self.anonymous
-            and not run.failures
-            and event.words is not None
-            and (code not in (None, 0) or signal)
-        ):
-            run.last_said = event.words
-        run.exit_asked = bool(event.rule and event.rule.asked)
-        now = self._runs_now
-        gone = run.dead_line is not None or restarts.only_supervised(run)
-        if gone and now is not None and event.line - now <= restarts.NEAR_LINES:
-            self._tabled = run.number + 1
-            self.begin(event)  # the table tells of the container before this one
-
-    def _restart(self, event: Event) -> None:
-        if event.fields.get("row"):
-            self._container_started(event)
-            return
-        if event.fields.get("now"):
-            self._runs_now = event.line
-            return
-        count = _integer(event.fields.get("counter"))
-        if count is not None:
-            self.counter = max(count, self.counter or 0)
-        if self.open is not None and not event.fields.get("counter_only"):
-            self.open.restart_said = True
-
-    def _gave_up(self, event: Event) -> None:
-        self.gave_up = event
-        count = _integer(event.fields.get("counter"))
-        if count is not None:
-            self.counter = max(count, self.counter or 0)
-        run = self._opened(event)
-        run.restart_said = True
+            self.open_next(event)
 
     # -- the end
 
@@ -568,17 +392,10 @@ _HANDLERS: Final[dict[Kind, Callable[[Machine, Event], None]]] = {
     Kind.HEARTBEAT: Machine._heartbeat,
     Kind.READY: Machine._ready,
     Kind.ALIVE: Machine._alive,
-    Kind.FAILURE: Machine._failure,
-    Kind.CASCADE: Machine._cascade,
-    Kind.STOP: Machine._stop,
-    Kind.EXIT: Machine._exit,
-    Kind.RESTART: Machine._restart,
-    Kind.GAVE_UP: Machine._gave_up,
+    Kind.FAILURE: ending.failure,
+    Kind.CASCADE: ending.cascade,
+    Kind.STOP: ending.stop,
+    Kind.EXIT: ending.exit,
+    Kind.RESTART: ending.restart,
+    Kind.GAVE_UP: ending.gave_up,
 }
-
-
-def _integer(text: str | None) -> int | None:
-    try:
-        return int(text) if text is not None else None
-    except ValueError:
-        return None

@@ -319,8 +319,11 @@ class Stream:
             self._speak(line, message, time, match)
 
     def _allowed(self, match: Match) -> bool:
-        owner = match.rule.id.split("/", 1)[0]
-        return owner not in self._guests or match.rule.kind in _GUEST_KINDS
+        rule = match.rule
+        if rule.weak and rule.kind is Kind.READY and self.profile is not None:
+            return False  # a guess, for what has no words of its own
+        owner = rule.id.split("/", 1)[0]
+        return owner not in self._guests or rule.kind in _GUEST_KINDS
 
     def _speak(self, line: Line, message: Message, time: float | None, match: Match) -> None:
         rule = match.rule
@@ -402,9 +405,16 @@ class Stream:
             self._close_block(key)
         # A message that ends in the header may be followed by lines with its prefix or without.
         bare = None if prefixed(message) else True
-        self._blocks[key] = Block(
-            line.number, source(line), bare=bare, excused=excused, panic=panic
+        block = self._blocks[key] = Block(
+            line.number,
+            source(line),
+            bare=bare,
+            excused=excused,
+            panic=panic,
+            margin=len(before) if before.isspace() else 0,
         )
+        if block.take_whole(line.number, message.text, self.last_time):
+            self._close_block(key)
 
     def _excuse_by(self, line: Line | None) -> None:
         """Ask the line before a traceback, which was not searched for, whether it excuses it."""

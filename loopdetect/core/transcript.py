@@ -266,7 +266,10 @@ class Transcript:
         sizes = (longest, *range(min(longest - 1, MAX_TAIL), 0, -1)) if longest else ()
         keep = next((size for size in sizes if before[-size:] == now[:size]), 0)
         if not keep and before and before[-1] in now:
-            keep = now.index(before[-1]) + 1
+            end = now.index(before[-1]) + 1
+            both = min(end, len(before))
+            # A longer tail shows what was seen, and before it what was not; a mere last word that comes again is new.
+            keep = end if before[-both:] == now[end - both : end] else 0
         known = set(seen)
         drawn = [entry for entry in snapshot.lines[:keep] if entry[1] not in known]
         for line, text in [*drawn, *snapshot.lines[keep:]]:

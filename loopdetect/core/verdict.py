@@ -153,7 +153,8 @@ def _verdict(facts: _Facts, server: Server, last_time: float | None) -> Verdict:
         if (
             opening is not None
             and opening.cause is not None
-            and kinship(opening.cause.reason, opening.cause.text) != kinship(cause.reason, cause.text)
+            and kinship(opening.cause.reason, opening.cause.text)
+            != kinship(cause.reason, cause.text)
         ):
             first = _cause(facts, opening.cause)
     own = sum(not r.overlaps for r in runs)
@@ -249,8 +250,12 @@ def _stalled_for(
     allowed = policy.stall_after
     if not noticed:
         # The order of phases is not fixed: what was begun last may be patient, too.
-        begun = max(last.spans.values(), key=lambda span: span.line).phase if last.spans else last.phase
-        allowed = max(allowed, *(policy.stall_after_by_phase.get(p, 0.0) for p in (last.phase, begun)))
+        begun = (
+            max(last.spans.values(), key=lambda span: span.line).phase if last.spans else last.phase
+        )
+        allowed = max(
+            allowed, *(policy.stall_after_by_phase.get(p, 0.0) for p in (last.phase, begun))
+        )
     survived = max((r.gaps.get(last.phase, 0.0) for r in facts.runs), default=0.0)
     allowed = max(allowed, policy.stall_gap_factor * survived)
     return quiet if quiet >= allowed else None

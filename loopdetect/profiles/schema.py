@@ -108,7 +108,7 @@ _ALLOWED: Final[Mapping[Kind, frozenset[str]]] = {
     ),
     Kind.PHASE: frozenset({"phase", "unless_seen"}),
     Kind.PROGRESS: frozenset({"phase"}),
-    Kind.READY: frozenset({"certainty", "needs"}),
+    Kind.READY: frozenset({"certainty", "needs", "weak"}),
     Kind.ALIVE: frozenset({"certainty", "recovers"}),
     Kind.HEARTBEAT: frozenset(),
     Kind.FAILURE: frozenset(
