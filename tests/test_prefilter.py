@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import shutil
+from pathlib import Path
 
 import pytest
 from slow_reading import bench, made_log
@@ -57,6 +59,12 @@ def test_what_is_stored_is_made_from_the_profiles_as_they_are() -> None:
 
 def test_the_compiled_profiles_are_the_profiles() -> None:
     assert compiled.load(SHIPPED) == compiled.read(SHIPPED)
+
+
+def test_the_compiled_profiles_are_the_same_wherever_they_are_made(tmp_path: Path) -> None:
+    shutil.copytree(SHIPPED, tmp_path / "profiles")
+    stored = (SHIPPED / compiled.FILE).read_text("utf-8")
+    assert compiled.form(tmp_path / "profiles") == stored, "run make data"
 
 
 @pytest.mark.parametrize("server", ["vllm", "sglang", "llama-cpp"])

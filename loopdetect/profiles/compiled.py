@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Final
 from zlib import crc32
@@ -54,15 +54,22 @@ def read(folder: Path) -> Shipped:
 
 def write(folder: Path) -> None:
     """Compile the TOML files of a folder. Raises ProfileError."""
+    (folder / FILE).write_text(form(folder), "utf-8")
+
+
+def form(folder: Path) -> str:
+    """Return the compiled form of a folder, the same wherever it lies. Raises ProfileError."""
     profiles, reasons, exceptions = read(folder)
     stored = {
         "of": digest(folder),
-        "profiles": {name: _plain(profile) for name, profile in profiles.items()},
+        "profiles": {
+            name: _plain(replace(profile, path=Path(profile.path).name))
+            for name, profile in profiles.items()
+        },
         "reasons": [_plain(reason) for reason in reasons.values()],
         "exceptions": exceptions,
     }
-    text = json.dumps(stored, ensure_ascii=False, separators=(",", ":"), default=_plain)
-    (folder / FILE).write_text(text + "\n", "utf-8")
+    return json.dumps(stored, ensure_ascii=False, separators=(",", ":"), default=_plain) + "\n"
 
 
 def sources(folder: Path) -> list[Path]:
@@ -97,7 +104,7 @@ def _profile(values: Sequence[Any], folder: Path) -> Profile:
         Prefix(pattern, tuple(samples)) for pattern, samples in given["prefixes"]
     )
     given["rules"] = tuple([_rule(row) for row in given["rules"]])
-    given["path"] = str(folder / Path(given["path"]).name)
+    given["path"] = str(folder / given["path"])
     return Profile(**given)
 
 
