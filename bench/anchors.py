@@ -42,6 +42,11 @@ BARS: Final = 50
 # What a pass over a megabyte costs, and a line that is looked at for nothing, in microseconds.
 PASS: Final = 110
 ALARM: Final = 1
+# How many anchors too many are worth a search for a set that needs a pass less, how long that
+# search is, and how often its anchors may come.
+NEARLY: Final = 24
+SWAPS: Final = 30_000
+CALM: Final = 20
 CARES: Final = (0.3, 0.1, 0.05, 0.03, 0.02, 0.01, 0.005, 0.002)
 LONGEST: Final = 8
 
@@ -109,6 +114,7 @@ class Noise:
 
     def __init__(self, counts: Counter[bytes]) -> None:
         self.counts = counts
+        self.megabytes = counts.total() / 1e6
         self.classes: dict[int, int] = {}
         self.halves = [[[0] * 16 for _ in range(2)] for _ in range(4)]
         for number, (piece, times) in enumerate(counts.items()):
@@ -151,9 +157,73 @@ def best(literals: Sequence[bytes], noise: Noise) -> list[bytes]:
 
     def cost(anchors: list[bytes]) -> float:
         passes = -(-len(anchors) // PER_AUTOMATON)
-        return passes * PASS + sum(map(noise.hits, anchors)) * ALARM
+        return passes * PASS + sum(map(noise.hits, anchors)) / noise.megabytes * ALARM
 
-    return min((chosen(literals, holders, worst, care) for care in CARES), key=cost)
+    found = min((chosen(literals, holders, worst, care) for care in CARES), key=cost)
+    room = (len(found) - 1) // PER_AUTOMATON * PER_AUTOMATON
+    if len(found) - room <= NEARLY:
+        return min(found, fewer(found, holders, worst, room), key=cost)
+    return found
+
+
+def fewer(
+    anchors: list[bytes],
+    holders: Mapping[bytes, frozenset[bytes]],
+    worst: Mapping[bytes, float],
+    room: int,
+    seed: int = 1,
+) -> list[bytes]:
+    """Return a set that fits into `room`, if one can be found by taking some out and choosing anew."""
+    calm: dict[frozenset[bytes], bytes] = {}
+    for window, held in sorted(
+        holders.items(), key=lambda item: (worst[item[0]], -len(item[0]), item[0])
+    ):
+        if worst[window] <= CALM or window in anchors:
+            calm.setdefault(held, window)
+    holds = {window: held for held, window in calm.items()}
+    windows: dict[bytes, list[bytes]] = {}
+    for window, held in holds.items():
+        for literal in held:
+            windows.setdefault(literal, []).append(window)
+    literals = sorted(windows)
+    dice = random.Random(seed)
+    best = [calm[holders[anchor]] for anchor in anchors]
+    for _ in range(SWAPS):
+        if len(best) <= room:
+            break
+        around = {held for w in windows[dice.choice(literals)] for held in holds[w]}
+        near = [w for w in best if not holds[w].isdisjoint(around)]
+        dice.shuffle(near)
+        out = {*near[: dice.randrange(4, 16)], *dice.sample(best, 3)}
+        kept = [w for w in best if w not in out]
+        left = set(literals).difference(*(holds[w] for w in kept))
+        new = _complete(kept, left, holds, windows, dice)
+        if len(new) <= len(best):
+            best = new
+    return best
+
+
+def _complete(
+    kept: list[bytes],
+    left: set[bytes],
+    holds: Mapping[bytes, frozenset[bytes]],
+    windows: Mapping[bytes, list[bytes]],
+    dice: random.Random,
+) -> list[bytes]:
+    """Add windows until no literal is left, then drop those that the others make needless."""
+    found = list(kept)
+    while left:
+        gains = Counter(w for literal in sorted(left) for w in windows[literal])
+        most = max(gains.values())
+        pick = dice.choice([w for w, gain in gains.items() if gain == most])
+        found.append(pick)
+        left -= holds[pick]
+    times = Counter(literal for w in found for literal in holds[w])
+    for window in sorted(found, key=lambda w: (len(holds[w]), dice.random())):
+        if all(times[literal] > 1 for literal in holds[window]):
+            found.remove(window)
+            times.subtract(holds[window])
+    return found
 
 
 def chosen(

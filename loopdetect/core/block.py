@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Final
 
+from loopdetect.core.where import further, phase_of_frame
+from loopdetect.model import Phase
+
 HEADER: Final = "Traceback (most recent call last)"
 PANIC: Final = " panicked at "
 CHAINS: Final = (
@@ -29,6 +32,9 @@ _EXCEPTION: Final = re.compile(
     re.DOTALL,
 )
 _GROUP_MARGIN: Final = re.compile(r"(?: *[|+](?:-[-+ \d]*)? ?)+")
+# A list of what is wrong names each place in a line of its own, at the margin.
+LISTS: Final = "validation error"
+_PLACE: Final = re.compile(r"[A-Za-z_][\w-]*(?:\.[\w\[\]()',-]+)*\s*")
 _BOX: Final = "╭│╰╮╯┌└├"
 _MAIN: Final = re.compile(
     r' +File "(?:<frozen runpy>", line \d+, in _run|(?!<string>)[^"]*", line \d+, in <module>)'
@@ -49,6 +55,12 @@ class Raised:
     line: int
     text: str
     rest: list[tuple[int, str]] = field(default_factory=list)
+    phase: Phase | None = None  # where the start-up stood, as far as the frames tell
+
+    @property
+    def wordless(self) -> bool:
+        """True for an exception of which only the name was printed."""
+        return not self.rest and self.text.rstrip(": ").endswith(self.type)
 
     @property
     def type(self) -> str:
@@ -78,6 +90,7 @@ class Block:
         "_foreign",
         "_foreign_since",
         "_lines",
+        "_phase",
         "bare",
         "chain",
         "excused",
@@ -112,6 +125,7 @@ class Block:
         self._at = _At.PANIC if panic else _At.FRAMES
         self._chained = False
         self._first_frame = True
+        self._phase: Phase | None = None
         self._lines = 0
         self._foreign = 0
         self._foreign_since = 0
@@ -167,10 +181,11 @@ class Block:
         if text[0] in " \t|+":
             inner = _GROUP_MARGIN.sub("", text, count=1) if text.lstrip()[:1] in "|+" else text
             if inner[:1] in (" ", "\t", ""):
+                self._phase = further(self._phase, phase_of_frame(inner))
                 return True
             text = inner
         if _EXCEPTION.match(text):
-            self.chain.append(Raised(line, text))
+            self.chain.append(Raised(line, text, phase=self._phase))
             self._at = _At.RAISED
             return True
         return self.passes()
@@ -183,8 +198,10 @@ class Block:
             self._at = _At.BETWEEN
             self._chained = True
             return True
-        if text[0] in " \t" and len(self.chain[-1].rest) < MAX_CONTINUATION:
-            self.chain[-1].rest.append((line, text.strip()))
+        last = self.chain[-1]
+        continues = text[0] in " \t" or (LISTS in last.text and _PLACE.fullmatch(text) is not None)
+        if continues and len(last.rest) < MAX_CONTINUATION:
+            last.rest.append((line, text.strip()))
             return True
         return False
 

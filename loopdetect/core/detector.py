@@ -26,6 +26,7 @@ from loopdetect.core.newest_first import MAX_TURNED, is_newest_first, renumbered
 from loopdetect.core.place import LOOKBACK
 from loopdetect.core.polling import looks_like_transcript
 from loopdetect.core.programs import (
+    GAVE_UP,
     TAILED,
     block_program,
     program_of,
@@ -89,6 +90,7 @@ class Detector:
         self._ends_open = False
         self._was_turned = False
         self._tailed: str | None = None
+        self._told_last: str | None = None
         self._aims: tuple[object, Aim] | None = None
         self._finished = False
 
@@ -300,6 +302,9 @@ class Detector:
         name = None
         if enveloped.stream in DAEMONS or (self._programs and enveloped.stream is None):
             name = program_of(enveloped.text)
+            if name is None and GAVE_UP in enveloped.text:
+                name = self._told_last  # it names the script only
+            self._told_last = name or self._told_last
             if name is None and not enveloped.kinds:
                 name = block_program(self._place.before(start).decode("utf-8", "replace"))
         elif enveloped.stream is None and self._streams and not self._alone:
@@ -398,7 +403,7 @@ class Detector:
         ]
         named = [s for s in told if s.name is not None]
         if named and len(told) > len(named):
-            told = [s for s in told if s.name is not None or s.profile is not None]
+            told = [s for s in told if s.name is not None or s.has_lines_of_its_own(named)]
         if told:
             streams = told
         elif len(streams) > 1:

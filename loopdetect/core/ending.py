@@ -26,9 +26,10 @@ def _another_death(machine: Machine, event: Event, *, fatal: bool) -> bool:
     run = machine.open
     if run is None:
         return False
-    if event.ends and restarts.last_word_again(run, event):
+    if event.ends and restarts.last_word_again(run, event, ranks=machine.ranks):
         return True
-    return fatal and machine.anonymous and restarts.dies_again(run, event)
+    bare = machine.anonymous or not machine.ranks
+    return fatal and bare and restarts.dies_again(run, event)
 
 
 def failure(machine: Machine, event: Event) -> None:
@@ -41,6 +42,8 @@ def failure(machine: Machine, event: Event) -> None:
     if not failure.outside:
         machine.after_exit(event)
     machine.polled_restart(event, None)
+    if event.ends:
+        machine.retold(machine.open, event)
     if _another_death(machine, event, fatal=failure.fatal):
         machine.open_next(event)
     run = machine.opened(event)

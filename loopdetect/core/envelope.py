@@ -66,6 +66,10 @@ _ENVELOPES: Final = (
         "procfile",
         r"(?P<time>\d\d:\d\d:\d\d) (?P<stream>system|[\w-]+\.\d+) +\| ?(?P<text>.*)",
     ),
+    (
+        "procfile-nf",
+        r"(?P<time>\d{1,2}:\d\d:\d\d [AP]M) (?P<stream>[\w-]+\.\d+) +(?:\| {0,2}|(?=Exited ))(?P<text>.*)",
+    ),
     ("tai64n", r"@(?P<time>4[0-9a-f]{23}) (?P<text>.*)"),
     (
         "pm2-daemon",
@@ -105,13 +109,17 @@ _ENVELOPES: Final = (
         "supervisord",
         r"(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}) (?P<level>CRIT|ERRO|WARN|INFO|DEBG|TRAC|BLAT) (?P<text>\S.*)",
     ),
-    ("svlogd", r"(?P<time>\d{4}-\d\d-\d\d_\d\d:\d\d:\d\d\.\d{5}):? (?P<text>.*)"),
+    ("svlogd", r"(?P<time>\d{4}-\d\d-\d\d[_T]\d\d:\d\d:\d\d\.\d{5}):? (?P<text>.*)"),
     (
         "stamp-nano",
         rf"(?P<time>\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{{7,9}}{_ZONE})[ \t]?(?P<text>.*)",
     ),
+    ("stamp-epoch", r"\[(?P<time>1[4-9]\d{8}(?:\.\d{1,9})?)\] (?P<text>.*)"),
     ("stamp-clock", r"\[(?P<time>\d\d:\d\d:\d\d(?:[.,]\d{1,6})?)\] ?(?P<text>.*)"),
-    ("stamp-bracket", r"\[(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)\] ?(?P<text>.*)"),
+    (
+        "stamp-bracket",
+        r"\[(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d{4}))\] ?(?P<text>.*)",
+    ),
     (
         "stamp-iso",
         rf"(?P<time>\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d))[ \t](?! *(?:{_LEVELS})\b(?!:))(?P<text>.*)",
@@ -119,7 +127,7 @@ _ENVELOPES: Final = (
     ("s6-log", r"(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{9})  (?P<text>.*)"),
     (
         "stamp-plain",
-        rf"(?P<time>\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?)[ \t](?!- | *\[?(?:{_LEVELS})\b(?!:))(?P<text>.*)",
+        rf"(?P<time>\d{{4}}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?)[ \t](?!- | *\[?(?:{_LEVELS})\b(?!:))(?P<text>.*)",
     ),
     ("stamp-ts", rf"(?P<time>[A-Z][a-z]{{2}}{_DAY}) (?! *(?:{_LEVELS})\b(?!:))(?P<text>.*)"),
     (
@@ -137,9 +145,9 @@ _ENVELOPES: Final = (
 # How a line may begin that has the envelope: a digit (0), a capital (A), a small letter (a), a letter
 # that is not of ASCII (я), or the sign.
 _OPENINGS: Final = {
-    "cri": "0", "kubectl": "[", "procfile": "0", "tai64n": "@", "pm2-daemon": "0A", "pm2": "0",
+    "cri": "0", "kubectl": "[", "procfile": "0", "procfile-nf": "0", "tai64n": "@", "pm2-daemon": "0A", "pm2": "0",
     "compose": "0Aa", "buildkite": " ", "journal-iso": "0", "journal-full": "A", "syslog": "0Aaя ",
-    "journal-unix": "0", "supervisord": "0", "svlogd": "0", "stamp-nano": "0", "stamp-bracket": "[", "stamp-clock": "[",
+    "journal-unix": "0", "supervisord": "0", "svlogd": "0", "stamp-nano": "0", "stamp-bracket": "[", "stamp-epoch": "[", "stamp-clock": "[",
     "stamp-iso": "0", "s6-log": "0", "stamp-plain": "0", "stamp-ts": "A", "csv": '0"', "csv-bare": "0", "torch-rank": "[", "srun": "0", "ray": "(",
 }  # fmt: skip
 # stern puts pod and container before the line with a space only; it needs names that look like a pod's.
@@ -172,9 +180,17 @@ def peel(text: str, services: frozenset[str] = frozenset()) -> Enveloped:
     for _ in range(5):
         inner = _peel_once(line, services)
         if inner is None:
-            return line
+            return _without_padding(line)
         line = inner
     return line
+
+
+def _without_padding(line: Enveloped) -> Enveloped:
+    """A terminal pads what is copied from it; no program's words end in blanks but by accident."""
+    text = line.text
+    if text[-1:] not in (" ", "\t") or "cri" in line.kinds:  # a part of a line may end anywhere
+        return line
+    return replace(line, text=text.rstrip(" \t"))
 
 
 def _peel_once(line: Enveloped, services: frozenset[str]) -> Enveloped | None:
@@ -249,7 +265,7 @@ def _inner(line: Enveloped, name: str, groups: dict[str, str | None]) -> Envelop
 
 
 def _json(line: Enveloped) -> Enveloped | None:
-    if "json" in line.kinds or line.text[-1:] != "}":
+    if "json" in line.kinds or line.text.rstrip(" \t")[-1:] != "}":
         return None
     try:
         record = json.loads(line.text)

@@ -54,22 +54,25 @@ _FLAG: Final = Late(
 _OF: Final = Late(r"\s*ready[ =:]+(?P<up>\d+)/(?P<all>\d+)\b[,;|]? ?", re.IGNORECASE)
 # A field of the loop's that says nothing here; not those that a server's own logger writes.
 _OTHER: Final = Late(
-    r"\s*(?!(?:time|ts|level|msg|source|logger|caller|tail|log|last|line|out|output)\w{0,5}=)[a-z][\w.-]{1,20}=\S+\s+",
+    r"\s*(?!(?:time|ts|level|msg|source|logger|caller|tail|log|last|line|out|output)\w{0,5}=)[a-z][\w.-]{0,20}=\S+\s+",
     re.I,
 )
+_ANSWERED: Final = Late(
+    r"\s*(?:ready|healthy|serving)[=:] ?(?P<yes>true|false|yes|no)\b[,;|]? ?", re.IGNORECASE
+)
 _SEPARATOR: Final = Late(r" ?[|-] (?=\S)")
-_TAIL: Final = Late(r"[ |-]*(?:tail|log|last|line)(?:[-_ ]?(?:line|log))?[=:] ?(?=\S)")
+_TAIL: Final = Late(r"[ |-]*(?:tail|log|last|line)(?:[-_ ]?(?:line|log))?[=:>] ?(?=\S)")
 _CODE_IN_WORDS: Final = Late(
     r".{0,160}[(\[](?:HTTP |code[ =:]*|status[ =:]*)?(?P<code>000|[2-5]\d\d)[)\]]\W*$",
     re.IGNORECASE,
 )
 _RAISED: Final = Late(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Refused): ")
 _CODE_BESIDE: Final = Late(
-    r".{0,80}?(?:[-=]> ?|[=(:|] ?| - | HTTP )(?P<code>000|[2-5]\d\d)(?![\d.:%/])"
+    r".{0,80}?(?:[-=]> ?|[=(:|] ?| - | HTTP )(?P<code>000|[2-5]\d\d)(?![\w.:%/])"
 )
 # What a loop shows of the log behind its own words on one line.
 _BESIDE: Final = Late(
-    r".{0,120}?(?:\| |\b(?:last(?: line)?|tail|log)[:=] ?| - (?=[A-Z(\[]))(?P<rest>[A-Z(\[].{24,})$"
+    r".{0,120}?(?:\| |(?:\.{3}|…) (?=[(\[]|[A-Z])|\b(?:last(?: (?:log|line))*|(?:log )?tail|log)[:=] ?['\"]?| [-—–] (?=[A-Z(\[])|: (?=\d{4}-\d\d-\d\d[T ]|\[\d{4}-|\(\w+ pid=|(?:INFO|WARNING|ERROR) )|[:>|-] (?=[A-Z][^|]{3,60}:? +\d{1,3}%))(?P<rest>[A-Z(\[\d].{24,})$"
 )
 # An end that is told with its code is known to the rules.
 _TOLD_HOW: Final = Late(r"\b(?:code|status|signal|rc)\b")
@@ -130,7 +133,7 @@ def take_facts(snapshot: Snapshot, text: str) -> str:
         return ""
     if text.strip() and _words(snapshot, text):
         beside = _BESIDE.match(text)
-        return beside["rest"] if beside else ""
+        return beside["rest"].rstrip("'\"") if beside else ""
     return text
 
 
@@ -156,7 +159,8 @@ def _words(snapshot: Snapshot, text: str) -> bool:
         return True
     if says_not_yet(text):
         coded = _CODE_IN_WORDS.match(own) or _CODE_BESIDE.match(own)
-        if coded and snapshot.health is None:
+        # The word decides: a loop that says "not ready" did not take its 200 for an answer.
+        if coded and snapshot.health is None and not coded["code"].startswith("2"):
             snapshot.health = int(coded["code"])
         return True
     if says_ready(text):
@@ -186,18 +190,24 @@ def _fields(snapshot: Snapshot, text: str) -> str:
     if known is text:
         return text
     tail = _TAIL.match(rest) or _SEPARATOR.match(rest)
-    return rest[tail.end() :] if tail else rest
+    rest = rest[tail.end() :] if tail else rest
+    quote = rest[:1]
+    return rest[1:-1] if tail and quote in ("'", '"') and rest[-1:] == quote else rest
 
 
 def _field(snapshot: Snapshot, text: str) -> int:
     """Take the field at the head of a text; return where it ends, 0 without one."""
+    answered = _ANSWERED.match(text)
+    if answered:
+        snapshot.ready |= answered["yes"].lower() in _YES
+        return answered.end()
     health = HEALTH.match(text)
     if health:
         snapshot.health = int(health["code"] or health["bare"])
         return health.end()
     size = SIZE.match(text)
     if size:
-        snapshot.size = f"{snapshot.size or ''} {size['value'] or size['count']}"
+        snapshot.size = f"{snapshot.size or ''} {size['value'] or size['sized'] or size['count']}"
         return size.end()
     pid = PID.match(text)
     if pid:

@@ -20,10 +20,11 @@ from loopdetect.core.sayings import plain
 from loopdetect.core.timestamp import Frame, Stamp, parse
 
 ENOUGH: Final = 3
+MANY: Final = 4
 MAX_LOOKED_AT: Final = 160
 _HEAD: Final = Late(
-    r"(?P<words>\W{0,10}(?:\d{1,4}(?:[).:]|/\d{1,4}\]?[.:]?) )?(?:\[?#?[A-Za-z][\w.#/-]{0,14}\]?\W{1,4}(?:#?\d{1,4}(?:/\d{1,4})?\W{1,4})??){0,5}?\W{0,3}?)"
-    r"(?:(?P<clock>(?:(?:[A-Z][a-z]{2} )?[A-Z][a-z]{2} +\d{1,2} |\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d)(?:[.,]\d+)?(?: ?(?:Z|[A-Z]{2,5}|[+-]\d\d:?\d\d)(?![A-Za-z]))?(?: \d{4})?"
+    r"(?P<words>\W{0,10}(?:\d{1,4}(?:(?:[).:\]]|/\d{1,4}\]?[.:]?) | (?=[(\[@|])))?(?:\[?#?[A-Za-z][\w.#/-]{0,14}\]?\W{1,4}(?:#?\d{1,4}(?:/\d{1,4})?\W{1,4})??){0,5}?\W{0,3}?)"
+    r"(?:(?P<clock>(?:(?:[A-Z][a-z]{2} )?[A-Z][a-z]{2} +\d{1,2} |\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d)(?:[.,]\d+(?![\d,;|]))?(?: ?(?:Z|[A-Z]{2,5}|[+-]\d\d:?\d\d)(?![A-Za-z]))?(?: \d{4})?"
     r"|(?P<mm>\d{1,3}):(?P<ss>[0-5]\d)(?![\d:])"
     r"|(?=\d+(?:\.\d+)? ?[hms](?:in|ec|\d|\b))(?:(?P<h>\d+) ?h(?![A-Za-z]) ?)?(?:(?P<m>\d+(?:\.\d+)?) ?m(?:in(?:utes?)?)?(?![A-Za-z]) ?)?(?:(?P<s>\d+(?:\.\d+)?) ?s(?:ec(?:onds?)?)?(?![A-Za-z]))?"
     r"|(?P<of>\d+)(?=/\d+ ?s)|(?P<n>(?<=[=:] )\d+(?![\d.:/%])|(?<==)\d+(?![\d.:/%])))"
@@ -31,6 +32,10 @@ _HEAD: Final = Late(
 )
 # The first line of a program whose lines have no times of their own.
 _FIRST: Final = Late(r"(?:main: )?build(?::| =) \d+ \(")
+# A line of a server's, with the time or the process that it has from its own logger.
+_OWN: Final = Late(
+    r"\W{0,4}(?:\(\w+ pid=\d|\[?\d{4}-\d\d-\d\d[ T]|\[\d\d/\d\d/\d{4}-|(?:INFO|WARNING|ERROR):? +\d\d-\d\d )"
+)
 _STARTS: Final = Late(r".*(?i:start|run\b|launch|boot|attempt to)")
 
 
@@ -93,7 +98,10 @@ def head_of(lines: list[str]) -> Head | None:
             continue
         rests = [rest for *_, rest in found]
         alone = not any(rest.strip() for rest in rests)
-        if alone and not found[0][2] and _even(times) and len(at) > ENOUGH:
+        even = len(at) > ENOUGH and _even(times)
+        if even and (alone or _tails(rests)) and not found[0][2]:
+            return Head(shape, len(at))
+        if even and found[0][2] and len(at) > MANY and _tails(rests) and _stands(rests):
             return Head(shape, len(at))
         if _seen(rests) or _bars(shape, rests) or (alone and _between(lines, at)):
             return Head(shape, len(at))
@@ -104,6 +112,18 @@ def _even(times: list[float]) -> bool:
     """True when seconds that stand alone go up by the same step, as those of a loop that sleeps do."""
     steps = [b - a for a, b in pairwise(times)]
     return min(steps) >= 1 and max(steps) <= 1.5 * min(steps)
+
+
+def _tails(rests: list[str]) -> bool:
+    """True when what follows are lines of a log that has a margin of its own, and bars."""
+    shown = [rest for rest in rests if rest.strip()]
+    own = sum(bool(_OWN.match(rest)) or find_bar(rest.strip(" |-.")) is not None for rest in shown)
+    return len(shown) * 2 > len(rests) and own * 4 >= 3 * len(shown)
+
+
+def _stands(rests: list[str]) -> bool:
+    """True when the same line is shown more than once in a row, as no logger that counts its lines does."""
+    return sum(a == b and bool(a.strip()) for a, b in pairwise(rests)) * 4 >= len(rests)
 
 
 def _seen(rests: list[str]) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
-from loopdetect.core.block import Block, Raised
+from loopdetect.core.block import LISTS, Block, Raised
 from loopdetect.core.event import Failure
 from loopdetect.core.line import TEXT_SHOWN
 from loopdetect.core.rules import Chain, Match
-from loopdetect.model import Kind
+from loopdetect.core.where import Traced
+from loopdetect.model import Kind, Phase
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,8 @@ def judge(block: Block, chain: Chain, exceptions: Mapping[str, str]) -> list[Jud
     # The first exception of a chain is its root; one that a rule knows says more than one it does not.
     chosen = (
         next((f for f in failures if not f.weak and not f.vague), None)
-        or next((f for f in failures if not f.weak), None)
+        or next((f for f in failures if not f.weak and not _says_less(f, judged, failures)), None)
+        or next((f for f in failures if f.weak), None)
         or next(iter(failures), None)
     )
     found = []
@@ -88,7 +90,7 @@ def failure_of(number: int, text: str, match: Match) -> Failure:
 def _meaning(raised: Raised, chain: Chain) -> tuple[Match | None, tuple[int, str]]:
     """Return the rule for an exception, and the line that says it best."""
     own = chain.match(raised.text, None)
-    lists = "validation error" in raised.text  # the heading of a list that tells what is wrong
+    lists = LISTS in raised.text  # the heading of a list that tells what is wrong
     if own is None or lists or own.rule.reason in ("bad-config", "weights-mismatch"):
         for number, text in raised.rest:
             match = chain.match(text, None)
@@ -105,9 +107,25 @@ def _as_failure(
     exceptions: Mapping[str, str],
 ) -> Failure:
     if match is not None and match.rule.kind is Kind.FAILURE:
-        return failure_of(at[0], at[1], match)
+        known = failure_of(at[0], at[1], match)
+        return known if raised.phase is None else _traced(known, raised.phase)
     reason = "abort" if panic else exceptions.get(raised.type, "python-exception")
-    return Failure(raised.line, raised.text[:TEXT_SHOWN], reason, vague=True)
+    return Traced(raised.line, raised.text[:TEXT_SHOWN], reason, vague=True, at=raised.phase)
+
+
+def _traced(known: Failure, at: Phase) -> Failure:
+    said = {field.name: getattr(known, field.name) for field in fields(known)}
+    return Traced(**said, at=at)
+
+
+def _says_less(
+    failure: Failure,
+    judged: list[tuple[Raised, Match | None, tuple[int, str]]],
+    failures: list[Failure],
+) -> bool:
+    """Is this a bare name, which a known symptom of the same traceback puts into words?"""
+    wordless = any(raised.line == failure.line and raised.wordless for raised, _, _ in judged)
+    return wordless and any(f.weak and f.line > failure.line for f in failures)
 
 
 def _is(match: Match | None, kind: Kind) -> bool:

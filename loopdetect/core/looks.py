@@ -30,6 +30,7 @@ BODIES: Final = (
 )
 SIZE: Final = Late(
     r"\s*\b(?:[Ss]ize|bytes|lines|offset|inode|mtime)[ =:]+(?P<value>[\d.:TZ+-]+)[,;|]? ?"
+    r"|\s*(?:log|logs|file)(?:[-_ ]?size)?[ =:]+(?P<sized>\d{1,15}) ?(?:B|bytes)\b[,;|]? ?"
     r"|\s*(?:\S+\.(?:log|out|txt|err):? )?(?P<count>\d{1,15}) (?:bytes|lines)\b[,;|]? ?"
 )
 RESTARTS: Final = Late(
@@ -44,7 +45,7 @@ LISTED: Final = Late(
     r"\s*(?:[-rwx.+]{10,11} .*? )?(?P<value>\d{2,15}|[\d.]+[KMG] +[A-Z][a-z]{2} +\d{1,2} +[\d:]{4,5}(?= )) +(?:\S+ +){0,3}?\S+\.(?:log|out|txt|err)\s*$"
 )
 MAX_WORDS: Final = 160
-_QUESTION: Final = Late(r"(?:up|ready|healthy|alive)\? ?(?:yes|no|true|false)\b", re.IGNORECASE)
+_QUESTION: Final = Late(r"(?:up|ready|healthy|alive)[?=:] ?(?:yes|no|true|false)\b", re.IGNORECASE)
 # What curl says beside an answer, and the loop that will ask again.
 CHATTER: Final = Late(
     r"(?:\* +(?:Trying|[Cc]onnect(?:ed|ion)?|Host|Closing|IPv[46]|Could|Failed|Empty|Recv|Established|Request)\b|[<>] ?$|[<>] [\w-]+: "

@@ -85,6 +85,7 @@ class OpenRun:
     spoke_last: bool = False
     anonymous: bool = False
     main: tuple[str | None, str] | None = None
+    led: bool = False  # `main` is the process of which a start has one
     overlaps: bool = False
     outcome: Outcome = Outcome.UNKNOWN
     certainty: Certainty = Certainty.CERTAIN

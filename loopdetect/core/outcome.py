@@ -8,6 +8,7 @@ from typing import Final
 from loopdetect.core.event import Failure
 from loopdetect.core.open_run import OpenRun
 from loopdetect.core.signals import ASKED_SIGNALS, CRASH_SIGNALS
+from loopdetect.core.where import refined
 from loopdetect.model import Certainty, Outcome, Phase
 
 # A worker's death is a symptom: what killed it explains more, where that was said.
@@ -47,8 +48,11 @@ def settle(run: OpenRun, *, followed: bool) -> None:
         run.phase = Phase.SHUTDOWN
     elif bad and run.cause is not None and run.cause.phase is not None and not run.ready:
         run.phase = run.cause.phase
-    elif run.dead_phase is not None and bad:
-        run.phase = run.dead_phase
+    elif bad:
+        if run.dead_phase is not None:
+            run.phase = run.dead_phase
+        if not run.ready:
+            run.phase = refined(run.phase, run.cause, run.failures)
 
 
 def _dead(run: OpenRun) -> bool:
@@ -170,7 +174,8 @@ def _counts(run: OpenRun, failure: Failure) -> bool:
     if run.dead_line is not None:
         if failure.line > run.dead_line:
             return True
-        if run.ready_line is not None and failure.line < run.ready_line:
+        # Where the words of its death are all that proves that it served, nothing recovered before.
+        if run.ready_line is not None and failure.line < run.ready_line < run.dead_line:
             return False
         return run.dead_line - failure.line <= BURST_LINES
     return failure.line >= run.advance_line

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Final
 
 from loopdetect.core.envelope import uncoloured
-from loopdetect.core.frames import header_of, masked
+from loopdetect.core.frames import masked, parting
 from loopdetect.core.heads import head_of, is_start
 from loopdetect.core.late import Late
 from loopdetect.core.looks import (
@@ -42,12 +42,16 @@ _DOTS: Final = Late(r"[.…·]{5,}\s*$")
 CI_STAMP: Final = Late(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{7}Z ")
 CI_MARK: Final = Late(r"(?:##\[|section_(?:start|end):\d+:|\[Pipeline\] )")
 # A prompt, and the command that looks at a server.
-_SHELL: Final = r"(?:[\w.-]+@[\w.-]+[: ]\S*|\([\w.-]+\) ?\S*|\[[^\]]{1,60}\])? ?[$#❯] +"
+_SHELL: Final = (
+    r"(?:(?:[\w.-]+@[\w.-]+[: ]\S*|\([\w.-]+\) ?\S*|\[[^\]]{1,60}\])? ?[$#❯] +|\+{1,3} )"
+)
 PROMPT: Final = Late(
     r"(?:" + _SHELL + r"|[●⏺•] (?:Bash|Shell|Terminal|Run)\()(?:sleep (?P<s>\d+) ?(?:&&|;) ?)?"
     r"(?P<command>(?:sudo )?(?:tail|head|curl|wget|cat|grep|journalctl|ssh|docker (?:compose )?logs|kubectl [^|]*\blogs)\b.*)"
     r"|(?:>>>|In \[\d+\]:) (?P<call>.*(?:\b(?:requests|httpx|urllib|urlopen)\b|!(?:tail|curl) ).*)"
 )
+# What `set -x` prints of a script's own commands.
+TRACE: Final = Late(r"\+{1,3} (?=[\w'\"(\[:./])")
 # What a loop puts before each line that it shows: `    server: `, `  log: `, `  | `.
 QUOTE: Final = Late(
     r"^\s{1,8}(?:(?:server|log|logs|tail|output|stdout|stderr|vllm|sglang|ollama|llama-server): |[|│└>] ?)(?=\S)"
@@ -69,6 +73,12 @@ def peeled(lines: list[str]) -> list[str]:
     if stamped >= REPEATS and stamped * 5 >= len(lines) * 4:
         lines = [CI_STAMP.sub("", line, 1) for line in lines]
     return ["" if CI_MARK.match(line) else line for line in lines]
+
+
+def traced(lines: list[str]) -> bool:
+    """True when a shell shows its commands, the same ones again and again."""
+    commands = [re.sub(r"\d+", "0", line) for line in lines if TRACE.match(line)]
+    return len(commands) >= 2 * REPEATS and len(set(commands)) * 2 <= len(commands)
 
 
 def unquoted(text: str) -> str:
@@ -149,7 +159,7 @@ def looks_like_transcript(head: bytes) -> bool:
     # No stamps at all: bare bars that repeat, closed by the loop's own word.
     closing = any(says_ready(line) or says_gave_up(line) for line in filled[-2:])
     bars = [line for line in filled if find_bar(line)]
-    if header_of(lines) is not None or head_of(lines) is not None:
+    if parting(lines) or head_of(lines) is not None:
         return True
     return closing and len(filled) <= 400 and len(bars) >= 2 and len(bars) >= len(filled) - 2
 

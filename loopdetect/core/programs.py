@@ -26,6 +26,7 @@ _LITERALS: Final = (
     " (pid",
     " (rc=",
 )
+GAVE_UP: Final = "had too many unstable restarts"
 TAILED: Final = "==> "
 _TAILED: Final = re.compile(
     r"==> (?!(?:\d{4}-\d\d-\d\d[ T])?\d\d:\d\d:\d\d <)(?P<file>.{1,400}) <==$"

@@ -9,9 +9,15 @@ from loopdetect.core.event import Event
 from loopdetect.core.fingerprint import mask
 from loopdetect.core.open_run import OpenRun
 from loopdetect.core.signals import ASKED_SIGNALS
-from loopdetect.model import PHASE_RANK, Kind, Phase
+from loopdetect.model import PHASE_RANK, Kind, Outcome, Phase
 
 CONCURRENT_S: Final = 3.0
+# A web server has no nodes, and is started again within a second or two.
+WEB: Final = "python-server/"
+TWINS_S: Final = 0.5
+TWIN_WORDS_S: Final = 0.2
+AGAIN_S: Final = 0.9
+_BRACKETED: Final = re.compile(r"\[(\d{1,7})\]$")
 SETTLED_S: Final = 5.0
 SETTLED_LINES: Final = 20
 NEAR_LINES: Final = 6
@@ -19,8 +25,15 @@ EARLY: Final = frozenset(
     {Phase.CONFIG, Phase.DOWNLOAD, Phase.DEVICE_INIT, Phase.DIST_INIT, Phase.LOAD_WEIGHTS}
 )
 
-# While a run serves, these tell only of a restart, and only by a phase of EARLY.
+# While a run serves, these tell only of a restart; see `may_restart`.
 STARTING: Final = frozenset({Kind.READY, Kind.PHASE, Kind.PROGRESS})
+
+
+def may_restart(kind: Kind, phase: Phase | None) -> bool:
+    """Can something of STARTING tell of a restart while a run serves? Files are fetched at any time."""
+    if kind is Kind.READY or phase not in EARLY:
+        return False
+    return kind is not Kind.PROGRESS or phase is not Phase.DOWNLOAD
 
 
 def is_over(run: OpenRun) -> bool:
@@ -48,14 +61,15 @@ def continues(run: OpenRun, event: Event) -> bool:
         # A supervisor's word a moment after the program's first.
         return gap is None or abs(gap) <= CONCURRENT_S
     # The same marker again within moments, nothing in between: nodes that share one log.
-    return early and known and rule.order > 0 and gap is not None and 0 <= gap <= CONCURRENT_S
+    moment = TWINS_S if rule.id.startswith(WEB) else CONCURRENT_S
+    return early and known and rule.order > 0 and gap is not None and 0 <= gap <= moment
 
 
 def boots_again(run: OpenRun, event: Event) -> bool:
     """Does a master boot another worker, though none has served and none was asked to go?"""
     if event.rule is None or not event.rule.again_after_failure or run.ready:
         return False
-    if run.failures:
+    if run.failures or run.dead_line is not None:
         return True
     # The workers of one start are booted together; a later one takes the place of one that died.
     return (
@@ -67,11 +81,78 @@ def boots_again(run: OpenRun, event: Event) -> bool:
 
 def is_orphan(run: OpenRun | None, before: OpenRun | None, event: Event) -> bool:
     """Is this a late line of a process that belonged to the run before?"""
-    if event.pid is None or event.process is None or run is None or before is None:
+    if run is None or before is None:
+        return False
+    told = event.fields.get("pid")
+    if told is not None and told in _pids(before):  # a shell names the process that left
+        return told not in _pids(run)
+    if event.pid is None:
         return False
     who = (event.process, event.pid)
-    replaced = any(name == event.process for name, _ in run.processes)
-    return replaced and who in before.processes and who not in run.processes
+    if who not in before.processes or who in run.processes:
+        return False
+    if event.process is None:  # pids alone: in a new container they count from 1 again
+        return run.led and before.led and run.main not in before.processes
+    return any(name == event.process for name, _ in run.processes)
+
+
+def _pids(run: OpenRun) -> set[str]:
+    named = _BRACKETED.search(run.start_text)
+    return {pid for _, pid in run.processes} | ({named[1]} if named else set())
+
+
+def takes_leave(before: OpenRun, event: Event) -> bool:
+    """Is the main process of the run before asked to go, after another took its place?"""
+    return (
+        event.kind is Kind.STOP and before.main == (event.process, event.pid) and _cut_short(before)
+    )
+
+
+def is_other_server(run: OpenRun, before: OpenRun | None, event: Event) -> bool:
+    """Is it the server of the run before that is ready now? Then two servers share the log.
+
+    A server that said that its start failed gets ready no more; one that was starting too, and of
+    whose end nothing was said, does. Only where lines name no process.
+    """
+    starts_failed = run.dead_line is not None and not run.ready and not is_over(run)
+    return starts_failed and _two_at_once(run, before, event)
+
+
+def are_both_ready(run: OpenRun, before: OpenRun | None, event: Event) -> bool:
+    """Is what is ready now the server of the run before, beside that of the open run?"""
+    again = event.rule is not None and event.rule.id == f"{WEB}startup-complete"
+    return again and run.ready and not run.ended and _two_at_once(run, before, event)
+
+
+def _two_at_once(run: OpenRun, before: OpenRun | None, event: Event) -> bool:
+    if before is None or event.rule is None or not event.rule.id.startswith(WEB):
+        return False
+    return (
+        event.pid is None
+        and run.marked
+        and before.marked
+        and not before.ready
+        and _cut_short(before)
+        and mask(before.start_text) == mask(run.start_text)
+    )
+
+
+def _cut_short(run: OpenRun) -> bool:
+    """Is the start that followed all that speaks of the run's end?"""
+    return run.outcome is Outcome.KILLED and run.dead_line is None and not run.ended
+
+
+def is_retold(runs: list[OpenRun], run: OpenRun, event: Event) -> bool:
+    """Does a program's own log begin after its supervisor told of several starts?
+
+    `pm2 logs` prints the end of the daemon's log before that of each program.
+    """
+    if not runs or (event.rule is not None and event.rule.id.startswith("supervisors/")):
+        return False
+    return all(
+        "supervisors/pm2-starting" in r.seen and only_supervised(r) and not r.failures
+        for r in (*runs, run)
+    )
 
 
 def lives_on(before: OpenRun, event: Event) -> bool:
@@ -178,12 +259,14 @@ def exits_again(run: OpenRun, event: Event) -> bool:
 
 def dies_again(run: OpenRun, event: Event) -> bool:
     """In a program without known start lines, the same fatal line again is another run's."""
-    if run.marked or run.spans or run.dead_line is None or event.line - run.dead_line < 2:
+    if run.marked or run.spans or run.dead_line is None:
         return False
-    if (
-        event.time is not None
-        and run.dead_at is not None
-        and event.time - run.dead_at <= CONCURRENT_S / 2
+    if event.time is None or run.dead_at is None:
+        if event.line - run.dead_line < 2:
+            return False
+    elif event.time - run.dead_at <= (
+        # Supervisors wait for a second at least; whole seconds cannot tell one from none.
+        AGAIN_S if event.time % 1 or run.dead_at % 1 else CONCURRENT_S / 2
     ):
         return False
     return mask(run.dead_text) == mask(event.text)  # the numbers differ from start to start
@@ -196,17 +279,17 @@ def only_supervised(run: OpenRun) -> bool:
     return all(rule.startswith("supervisors/") for rule in run.seen)
 
 
-def last_word_again(run: OpenRun, event: Event) -> bool:
+def last_word_again(run: OpenRun, event: Event, *, ranks: bool) -> bool:
     """A program ends once: a second last word is another run, though nothing told of its start.
 
     Only where a run is nothing but its last word (it died before its first line of log); ranks
-    that die together say theirs within moments.
+    that die together say theirs within moments, where there are any.
     """
     if not run.spoke_last or not only_supervised(run):
         return False
     if event.time is None or run.dead_at is None:
         return True
-    return event.time - run.dead_at > CONCURRENT_S
+    return event.time - run.dead_at > (CONCURRENT_S if ranks else TWIN_WORDS_S)
 
 
 def starts_anew(run: OpenRun, phase: Phase, event: Event) -> bool:

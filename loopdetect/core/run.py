@@ -14,8 +14,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from loopdetect.core import ending, restarts
+from loopdetect.core import ending, readiness, restarts
 from loopdetect.core.event import Event
+from loopdetect.core.old_news import is_old_news
 from loopdetect.core.open_run import BarState, OpenRun, Span
 from loopdetect.core.outcome import settle
 from loopdetect.core.restarts import EARLY
@@ -41,6 +42,7 @@ class Machine:
         self._last_time: float | None = None
         self.polled = False
         self.anonymous = False
+        self.ranks = True
         self._copying = False
         self.container_row: Event | None = None
         self.runs_now: int | None = None
@@ -77,8 +79,11 @@ class Machine:
         if handler is None or restarts.is_orphan(self.open, before, event):
             if before is not None and restarts.lives_on(before, event):
                 before.outcome, before.overlaps = Outcome.UNKNOWN, True
+            elif before is not None and handler and restarts.takes_leave(before, event):
+                left = self.runs[-1] = copy.copy(before)
+                left.outcome = Outcome.STOPPED
             return False
-        if self._is_old_news(event):
+        if is_old_news(self, event):
             return False
         if event.time is not None:
             if self._latest is None or event.time > self._latest:
@@ -96,27 +101,6 @@ class Machine:
                 run.last_uptime = event.uptime
         if event.time is not None:
             self._last_time = event.time
-        return True
-
-    def _is_old_news(self, event: Event) -> bool:
-        """Does the event tell nothing new, so that the search need not find its line?"""
-        run = self.open
-        if run is None or self.polled:
-            return False
-        if event.kind is Kind.ALIVE:
-            recovered = event.rule is not None and event.rule.recovers and bool(run.failures)
-            return (run.answered or run.dead_line is not None) and not recovered
-        if not run.serving or event.kind not in restarts.STARTING:
-            return False
-        if event.rule is not None:
-            run.seen.add(event.rule.id)
-        phase = event.phase or (event.rule.phase if event.rule else None)
-        if event.kind is Kind.READY or phase is None or phase not in EARLY:
-            return True
-        if event.bar is None:
-            return False
-        if event.bar.at_zero:
-            self._reach(phase, event)
         return True
 
     # -- processes
@@ -161,6 +145,13 @@ class Machine:
         if restarts.between_looks(run, event, phase, self.main_process):
             self.open_next(event).marked = True
 
+    def retold(self, run: OpenRun | None, event: Event) -> OpenRun | None:
+        """Forget the runs that a supervisor told of, where the program's own log tells of them anew."""
+        if run is not None and restarts.is_retold(self.runs, run, event):
+            self.counter = max(len(self.runs), self.counter or 0)
+            self.runs, self.open, run = [], None, None
+        return run
+
     # -- starts
 
     def _start(self, event: Event) -> None:
@@ -172,6 +163,7 @@ class Machine:
         if event.time is not None and event.time != event.uptime and line in self._starts:
             self._copying = True
             return
+        run = self.retold(run, event)
         if run is None:
             self.open_next(event)
         elif set(rule.unless_seen) & run.seen and run.exit is None and not run.restart_said:
@@ -198,13 +190,13 @@ class Machine:
         if not rule.repeats:
             run.max_order = max(run.max_order, rule.order)
         if event.pid is not None and run.main is None:
-            run.main = (event.process, event.pid)
+            run.main, run.led = (event.process, event.pid), not rule.repeats
         run.marked = True
         if not run.start_text:
             run.start_text = event.text
         if run.started_at is None:
             run.started_at = event.time
-        self._reach(event.phase or Phase.CONFIG, event)
+        self.reach(event.phase or Phase.CONFIG, event)
 
     def begin(self, event: Event) -> None:
         """Start a run for which there is proof beside the log's lines."""
@@ -219,14 +211,14 @@ class Machine:
             before.last_line = (
                 event.line - 1 if event.line > before.first_line else before.last_line
             )
-            self._close(before, followed=True)
+            self.close(before, followed=True)
         number = len(self.runs) + self.dropped_runs + 1
         run = OpenRun(number, event.line, event.time, marked=False, last_line=event.line)
         run.advance_line, run.advance_at = event.line, event.time
         self.open = run
         return run
 
-    def _close(self, run: OpenRun, *, followed: bool) -> None:
+    def close(self, run: OpenRun, *, followed: bool) -> None:
         settle(run, followed=followed)
         self.runs.append(run)
         self.open = None
@@ -241,7 +233,7 @@ class Machine:
         seen = self.open.seen if self.open is not None else set()
         if event.rule is not None and set(event.rule.unless_seen) & seen:
             return
-        self._reach(phase, event)
+        self.reach(phase, event)
         step = event.fields.get("step")
         run = self.open
         if step is not None and run is not None and step != run.step and run.dead_line is None:
@@ -263,11 +255,11 @@ class Machine:
                 state.first_line = event.line
             state.bar, state.last_line = bar, event.line
         if event.phase is not None:
-            self._reach(event.phase, event)
+            self.reach(event.phase, event)
         if moved:
             self._advance(run, event)
 
-    def _reach(self, phase: Phase, event: Event) -> None:
+    def reach(self, phase: Phase, event: Event) -> None:
         self.polled_restart(event, phase)
         self.after_exit(event)
         run = self.opened(event)
@@ -328,32 +320,6 @@ class Machine:
 
     # -- readiness
 
-    def _ready(self, event: Event) -> None:
-        self.after_exit(event)
-        run, rule = self.opened(event), event.rule
-        if rule is None:  # a health check said so
-            self._answer(run, event)
-            return
-        run.seen.add(rule.id)
-        if rule.needs and not set(rule.needs) & run.seen:
-            return
-        self.serve(run, event, rule.certainty)
-
-    def _answer(self, run: OpenRun, event: Event) -> None:
-        if run.dead_line is not None or run.ended:
-            run = self.open_next(event)
-            run.marked = True
-        self.serve(run, event, Certainty.CERTAIN)
-
-    def _alive(self, event: Event) -> None:
-        run = self.opened(event)
-        if event.rule is not None and event.rule.recovers:
-            run.recovered_line = event.line
-        if run.dead_line is None and run.stop_line is None and run.goodbye_line is None:
-            run.answered = True
-            if not run.ready_cancelled:
-                self.serve(run, event, Certainty.LIKELY)
-
     def serve(self, run: OpenRun, event: Event, certainty: Certainty) -> None:
         if run.dead_line is not None or run.stop_line is not None:
             return
@@ -365,7 +331,7 @@ class Machine:
             run.ready_text = event.text
             if run.advance_at is not None and at is not None:
                 run.advance_at = max(run.advance_at, at)
-            self._reach(Phase.SERVING, event)
+            self.reach(Phase.SERVING, event)
             run.phase = Phase.SERVING
 
     def after_exit(self, event: Event) -> None:
@@ -390,8 +356,8 @@ _HANDLERS: Final[dict[Kind, Callable[[Machine, Event], None]]] = {
     Kind.PHASE: Machine._phase,
     Kind.PROGRESS: Machine._progress,
     Kind.HEARTBEAT: Machine._heartbeat,
-    Kind.READY: Machine._ready,
-    Kind.ALIVE: Machine._alive,
+    Kind.READY: readiness.ready,
+    Kind.ALIVE: readiness.alive,
     Kind.FAILURE: ending.failure,
     Kind.CASCADE: ending.cascade,
     Kind.STOP: ending.stop,

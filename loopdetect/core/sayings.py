@@ -54,7 +54,7 @@ NOT_YET: Final = Late(
     + _WAITED_FOR
     + r"|(?:up|ready|healthy|alive)\? ?(?:no|false)\b"
     r"|FAILED - RETRYING: |(?:\S+ )?Retrying \(Retry\(total=|(?:process |server )?(?:is )?running,? but |health (?:check|probe) (?:#?\d+ )?failed(?: \(|,| -|:|\s*$)"
-    r"|waiting \(\d+ ?s"
+    r"|waiting ?(?:\(\d+ ?s|(?:\.{2,3}|…) (?=\(\w+ pid=|\[?\d{4}-|[A-Z][^|]{3,60}\d%|(?:INFO|WARNING|ERROR) ))"
     r"|unhealthy\b|unreachable\b|no (?:response|answer|reply)\b|connection refused\b)",
     re.IGNORECASE,
 )
@@ -91,7 +91,9 @@ OWN_END: Final = Late(
     r"|[\w.]*(?:Connection|Connect|MaxRetry|URL)Error: .*(?:refused|Max retries|Errno 111).*(?:/health|/v1/models|/ready)",
     re.IGNORECASE,
 )
-_TAG: Final = Late(r"\[(?![\d-]{8})[A-Za-z*!?+][\w .:/-]{0,24}\] *")
+_LEVELS: Final = ("DEBUG:", "INFO:", "WARNING:", "ERROR:", "CRITICAL:")
+_BASIC: Final = Late(r"[A-Z]+:[\w.]+:(?! )")
+_TAG: Final = Late(r"\[(?:(?![\d-]{8})[A-Za-z*!?+][\w .:/-]{0,24}|\d{1,4}/\d{1,4})\] *")
 # Frames, blocks and braille cells are a bar's or a table's, not a decoration.
 _DRAWN: Final = ("─", "▟")
 
@@ -112,6 +114,8 @@ def plain(text: str) -> str:
 def said(text: str) -> str:
     """Return what a loop says behind its pictures and a tag: `[wait] `, `[SYSTEM] `."""
     text = plain(text).strip()
+    if text.startswith(_LEVELS):
+        text = _BASIC.sub("", text, 1)
     if text.startswith("..."):
         text = text.lstrip(".").removeprefix("\\n").strip()
     return plain(_TAG.sub("", text, 1)) if text.startswith("[") else text

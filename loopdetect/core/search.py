@@ -16,7 +16,7 @@ from loopdetect.core.prefilter import Prefilter
 from loopdetect.core.programs import TAILED
 from loopdetect.core.progress import BAR_LITERALS
 from loopdetect.core.recognise import IdentifyRules, Unknown
-from loopdetect.core.restarts import EARLY, STARTING
+from loopdetect.core.restarts import STARTING, may_restart
 from loopdetect.model import Kind, Shared
 from loopdetect.profiles import ALWAYS, Library, Rule
 
@@ -105,7 +105,7 @@ class Search(Shared):
         if rule.kind in _NEVER:
             return rule.kind is Kind.ALIVE and (aim.alive or rule.recovers)
         if aim.serving and rule.kind in STARTING:
-            return rule.id in self._asked or (rule.kind is not Kind.READY and rule.phase in EARLY)
+            return rule.id in self._asked or may_restart(rule.kind, rule.phase)
         return True
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -18,6 +19,17 @@ DUMP: Final = 12
 DUMPED_SHARE: Final = 0.8
 _DATED: Final = re.compile(
     r"\d\d:\d\d:\d\d[ .,\]]|\bpid[=: ]\d+|\[\d{2,7}\]|^\d+\.\d\d\.\d{3}\.\d{3} "
+)
+
+
+TITLES: Final = 3
+# A loop's words over what it shows; no line of a log begins with a picture and ends in a colon.
+_TITLE: Final = re.compile(
+    r"(?:[^\x00-\u2010\u2500-\u259f] ?.{0,60}:|.{1,40}(?:logs?|lines|status|usage)\b.{0,20}:|([-=#*_])\1{2,}) *$",
+    re.I,
+)
+_LOGGED: Final = re.compile(
+    r"\(\w+ pid=\d|\[?\d{4}-\d\d-\d\d|(?:INFO|WARNING|ERROR|DEBUG)\b|[A-Z]\w+ing \w+.*\d+%|\[\w[\w-]*\] "
 )
 
 
@@ -50,7 +62,7 @@ class Snapshot:
         last = next((text for _, text in reversed(self.lines) if text.strip()), "")
         drawn = last.rstrip("\r").rpartition("\r")[2] or last
         found = find_bar(drawn)
-        return found[0] if found and not drawn[found[2] :].strip() else None
+        return found[0] if found and not drawn[found[2] :].strip(" |\r\n") else None
 
     def dated(self) -> bool:
         """True when a line carries a wall-clock time or a pid, so that equal text means equal writing."""
@@ -140,6 +152,42 @@ def without_what_is_dumped(snapshots: list[Snapshot]) -> None:
         later = {text for _, text in last.lines[most:]}
         own = [entry for entry in last.lines[:most] if entry[1] not in later]
         last.lines = own + last.lines[most:]
+
+
+def without_titles(snapshots: list[Snapshot]) -> None:
+    """Take off the lines with which a loop heads a part of each look: `📝 Recent logs:`, a rule.
+
+    The log's own lines behind such a line, all of them moved to the right, are moved back.
+    """
+    counts: Counter[str] = Counter()
+    for snapshot in snapshots:
+        counts.update({text for text in snapshot.texts if _TITLE.match(text)})
+    shown = sum(bool(snapshot.lines) for snapshot in snapshots)
+    titles = {text for text, n in counts.items() if n >= TITLES and n * 2 >= shown}
+    for snapshot in snapshots:
+        kept: list[tuple[int, str]] = []
+        block: list[tuple[int, str]] = []
+        headed_by = ":"
+        for line, text in snapshot.lines:
+            if text.startswith("  ") or (block and not text.strip()):
+                block.append((line, text))
+                continue
+            kept += _moved_back(block) if headed_by.endswith(":") else block
+            block = []
+            headed_by = text.rstrip()
+            if text not in titles:
+                kept.append((line, text))
+        kept += _moved_back(block) if headed_by.endswith(":") else block
+        snapshot.lines = kept
+
+
+def _moved_back(block: list[tuple[int, str]]) -> list[tuple[int, str]]:
+    """Return lines without their common indentation, frames of a traceback and fields as they are."""
+    inner = [text.lstrip("\r") for _, text in block if text.strip()]
+    by = min((len(text) - len(text.lstrip(" ")) for text in inner), default=0)
+    if not by or not any(_LOGGED.match(text[by:].lstrip("\r")) for text in inner):
+        return block
+    return [(line, text[by:] if not text[:by].strip() else text) for line, text in block]
 
 
 def _shrank(before: Snapshot, now: Snapshot) -> bool:

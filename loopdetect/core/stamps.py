@@ -7,7 +7,7 @@ import re
 from typing import Final
 
 from loopdetect.core.late import Late
-from loopdetect.core.looks import CODE_LINE, is_answer, is_look
+from loopdetect.core.looks import CODE_LINE, HEALTH, is_answer, is_fact, is_look
 from loopdetect.core.sayings import abroad, hints, plain, says_not_yet, says_ready
 from loopdetect.core.timestamp import Frame, Stamp, parse
 
@@ -40,6 +40,11 @@ _WAITING: Final = Late(
 _WAITED_ABROAD: Final = Late(
     r".{0,60}?[^\d/](?P<s>\d{1,5})(?:/\d{1,5})? ?(?:s|秒|초|сек|sek|seg)(?![a-z]).{0,20}(?P<rest>)$",
     re.IGNORECASE,
+)
+# `not ready yet (240s): …`
+_WAITED: Final = Late(
+    r".{0,80}?[(\[](?P<s>\d{1,5})(?:\.\d+)?(?:/\d{1,5})? ?s(?:ec(?:onds)?)?(?: (?:elapsed|passed))?[)\]][ :,|-]*(?P<rest>.*)",
+    re.DOTALL,
 )
 # `(timeout 600s)`: how long it will wait, not how long it has.
 _LIMIT: Final = Late(
@@ -87,13 +92,16 @@ _LOGGED: Final = Late(
     r"| [\w.]+:\d+: )(?P<rest>.*)",
     re.DOTALL,
 )
+_SHOWS: Final = Late(r"\b(?:last|tail|log)(?:[-_ ]?(?:line|log))?[=:>] ?\S")
+# `INFO:__main__:`, as Python's logging writes where nobody set a format.
+_BASIC: Final = Late(r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL):[\w.]+:(?! )")
 _LOGFMT: Final = Late(
     r'(?:time|ts)="?(?P<t>\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)\S* level=\w+ msg="(?P<rest>[^"]*)"'
 )
 _NUMBERED: Final = Late(r"\[?#?(?P<n>\d{1,4})(?:/\d+)?\]?[:.)]? +(?P<rest>.*)", re.DOTALL)
 _TRIES_AT_END: Final = Late(r".{0,160}?[(\[](?P<n>\d{1,4})(?:/| of )\d{1,4}[)\]][ .]*$")
 _ATTEMPT: Final = Late(
-    r"[-=#>* ]{0,8}\[?(?:[Hh]ealth )?(?:[Aa]ttempt|ATTEMPT|[Tt]ry|[Rr]etry|[Cc]heck|[Pp]oll|[Pp]robe) ?#?(?P<n>\d+)(?: ?(?:/|of) ?\d+)?\]?(?:[:.…]+| -)? ?(?P<rest>.*)",
+    r"[-=#>* ]{0,8}\[?(?:(?:[Hh]ealth|[Rr]eadiness|[Ll]iveness|[Ss]tartup|[Ss]tatus|[Ss]moke|[Ss]erver|[Pp]ing) )?(?:[Aa]ttempt|ATTEMPT|[Tt]ry|[Rr]etry|[Cc]heck|[Pp]oll|[Pp]robe) *#?(?P<n>\d+)(?: ?(?:/|of) ?\d+)?\]?(?:[:.…]+| -)? ?(?P<rest>.*)",
     re.DOTALL,
 )
 _CLOCK: Final = Late(
@@ -106,8 +114,12 @@ _CLOCK: Final = Late(
 )
 # A clock alone between decorations, or before what the loop saw.
 _PLAIN_CLOCK: Final = Late(
-    r"(?P<left>[-=#>*]{0,8}) ?(?P<f>(?:\d{4}-\d\d-\d\d[ T])?\d\d:\d\d:\d\d)(?![.,:]\d)(?P<right>[-=#<* ,|:]*)(?P<rest>.*)",
+    r"(?P<left>[-=#>*]{0,8}) ?(?P<f>(?:\d{4}-\d\d-\d\d[ T]|[A-Z][a-z]{2} [ \d]\d )?\d\d:\d\d:\d\d)(?![.,:]\d)(?P<right>[-=#<* ,|:]*)(?P<rest>.*)",
     re.DOTALL,
+)
+_COUNTED: Final = Late(
+    r"(?:t|elapsed|waited|after|poll|try|attempt|check)[ =:#+]{1,2}\d+(?:\.\d+)?(?:/\d+)? ?(?:s|sec|seconds)?[ ,:|-]+(?P<rest>.*)",
+    re.IGNORECASE,
 )
 _NAMED: Final = Late(r"[\w.@:() -]{1,40}? ?[-=#*~]{2,}\s*$")
 _EVERY: Final = Late(
@@ -148,7 +160,9 @@ def from_json(text: str) -> str:
         return text
     tails = [v for k, v in look.items() if isinstance(v, list) and any(w in k for w in _TEXT_KEYS)]
     time = next((look[k] for k in _TIME_KEYS if isinstance(look.get(k), int | float)), None)
-    code = next((str(look[k]) for k in _CODE_KEYS if k in look), "")
+    code = next((str(look[k] or 0) for k in _CODE_KEYS if k in look), "")
+    # Where nothing answered, a script writes no code at all, or a zero.
+    code = code.zfill(3) if code == "0" else code
     if time is None or not (code.isdigit() and len(code) == 3):
         return text
     said = next((look[k] for k in _TEXT_KEYS if isinstance(look.get(k), str)), "")
@@ -158,7 +172,7 @@ def from_json(text: str) -> str:
 
 def stamp_of(text: str) -> tuple[float | None, str] | None:
     """Return the seconds since the loop began, where a line tells them, and what follows; None without a stamp."""
-    text = plain(from_json(text))
+    text = _BASIC.sub("", plain(from_json(text)), 1)
     match = _ELAPSED.match(text) or _SIGNED.match(text)
     if not (match and any(match[g] for g in "hms")):
         match = _BARE.match(text)
@@ -188,6 +202,9 @@ def stamp_of(text: str) -> tuple[float | None, str] | None:
             return float(match["s"]), ""
         if _TRIES_AT_END.match(text) or _LEFT.match(text):
             return None, ""
+        match = _WAITED.match(text)
+        if match and not _LIMIT.search(text[: match.start("s")]):
+            return float(match["s"]), match["rest"]
     match = _DOTS_THEN_TIME.match(text) if text[:1] in _DOT else None
     if match:
         return float(match["s"]), ""
@@ -214,7 +231,7 @@ def clock_of(text: str) -> tuple[Stamp, str] | None:
     match = _CLOCK.match(text)
     if match:
         stamp = parse(match["a"] or match["b"] or match["c"] or match["e"])
-        return (stamp, match["rest"]) if stamp else None
+        return (stamp, _seen(match["rest"])) if stamp else None
     epoch = _EPOCH.match(text)
     if epoch and is_look(epoch["rest"]):
         return Stamp(float(epoch["s"]), Frame.FULL), epoch["rest"]
@@ -228,14 +245,28 @@ def clock_of(text: str) -> tuple[Stamp, str] | None:
         stamp = parse(text[2:21])
         return (stamp, "") if stamp else None
     framed = plain_clock is not None and _framed(plain_clock)
-    if plain_clock and not (framed or is_look(plain_clock["rest"])):
+    if plain_clock and not (framed or _looked(plain_clock["rest"])):
         plain_clock = None
     stamp = parse(every["d"]) if every else parse(plain_clock["f"]) if plain_clock else None
     if stamp:
-        return stamp, plain_clock["rest"] if plain_clock and not framed else ""
+        return stamp, _seen(plain_clock["rest"]) if plain_clock and not framed else ""
     words = _date_words(text)
     stamp = parse(words["t"]) if words else None
     return (stamp, "") if stamp else None
+
+
+def _looked(rest: str) -> bool:
+    """True when what stands behind a clock is what a loop saw, or its own count of seconds and then that."""
+    if is_look(rest) or is_look(_seen(rest)):
+        return True
+    counted = _COUNTED.match(rest)
+    return counted is not None and is_fact(counted["rest"])
+
+
+def _seen(rest: str) -> str:
+    """Return what stands behind the number of a try in brackets, where that is a look."""
+    match = _NUMBERED.match(rest) if rest[:1] == "[" else _ATTEMPT.match(rest)
+    return match["rest"] if match and is_look(match["rest"]) else rest
 
 
 def logged_by(text: str) -> re.Match[str] | None:
@@ -254,6 +285,8 @@ def said_by(rest: str) -> str | None:
     _, dash, own = rest.partition(" - ")
     if dash and (says_not_yet(own) or says_ready(own)):
         return own
+    if HEALTH.match(rest) and _SHOWS.search(rest):
+        return rest
     inner = stamp_of(rest)
     return inner[1] if inner and inner[0] is not None and is_look(inner[1]) else None
 

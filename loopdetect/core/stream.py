@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from loopdetect.core import prose
 from loopdetect.core.block import FRAME, HEADER, PANIC, Block, opens_panic, opens_traceback
 from loopdetect.core.context import NEAR, Contexts
 from loopdetect.core.envelope import BARE, Enveloped
@@ -26,7 +27,7 @@ from loopdetect.core.line import (
     writer,
 )
 from loopdetect.core.progress import find_bar, leading_dots
-from loopdetect.core.recognise import PROOF, IdentifyRules, Recogniser, Unknown
+from loopdetect.core.recognise import FALLBACK, PROOF, IdentifyRules, Recogniser, Unknown
 from loopdetect.core.rules import Chain, Match, Message
 from loopdetect.core.run import Machine
 from loopdetect.core.timestamp import Clock, Stamp, parse
@@ -121,6 +122,13 @@ class Stream:
         runs = [*self.machine.runs, *([self.machine.open] if self.machine.open else [])]
         return self.machine.gave_up is not None or any(r.exit is not None or r.marked for r in runs)
 
+    def has_lines_of_its_own(self, named: list[Stream]) -> bool:
+        """True for lines without a name that are a server's, not remarks on one of the `named`."""
+        runs = [*self.machine.runs, *([self.machine.open] if self.machine.open else [])]
+        if self.profile is None or not runs:
+            return False
+        return any(run.marked for run in runs) or self.profile not in {s.profile for s in named}
+
     @property
     def failures(self) -> int:
         """How many failures the open run has collected."""
@@ -191,6 +199,7 @@ class Stream:
     def _settle_on(self, name: str | None) -> None:
         self.profile = name
         self.machine.anonymous = name is None
+        self.machine.ranks = name != FALLBACK
         profile = self._library.profiles.get(name) if name else None
         self._hosts = profile is not None and profile.hosts_engines
         self._guests = self.recogniser.guests(name) if name and self._hosts else ()
@@ -315,11 +324,13 @@ class Stream:
         match = self._chain.match(message.text, level)
         if match is None and line.enveloped.record is not None:
             match = self._chain.match(line.enveloped.record, level)
-        if match is not None and self._allowed(match):
+        if match is not None and self._allowed(match, message.text):
             self._speak(line, message, time, match)
 
-    def _allowed(self, match: Match) -> bool:
+    def _allowed(self, match: Match, text: str) -> bool:
         rule = match.rule
+        if rule.kind in prose.KINDS and prose.mentions(text, rule.literals):
+            return False
         if rule.weak and rule.kind is Kind.READY and self.profile is not None:
             return False  # a guess, for what has no words of its own
         owner = rule.id.split("/", 1)[0]

@@ -91,7 +91,7 @@ def _loop(
     lives = [
         r.last_time - r.started_at
         for r in streak.bad
-        if r.last_time is not None and r.started_at is not None
+        if r.last_time is not None and r.started_at is not None and r.last_time >= r.started_at
     ]
     after = f" after about {duration(median(lives))}" if lives else ""
     why = f": {cause.text}" if cause else "; the cause is not in this log"

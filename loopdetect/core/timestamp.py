@@ -72,7 +72,7 @@ _SHAPES: Final = tuple(
         rf"(?P<mo>[01]\d)(?P<d>[0-3]\d) {_HMS}",
         r"(?P<tai>4[0-9a-f]{15})[0-9a-f]{8}",
         r"(?P<epoch>1[4-9]\d{8}|2\d{9})(?:\.(?P<f>\d{1,9}))?(?!\d)",
-        _HMS,
+        rf"{_HMS}(?: (?P<half>[AP])M\b)?",
     )
 )
 
@@ -101,6 +101,8 @@ def _stamp(g: dict[str, str | None]) -> Stamp | None:
     if g.get("epoch"):
         return Stamp(int(g["epoch"] or 0) + fraction, Frame.FULL)
     hour, minute, second = int(g["h"] or 0), int(g["mi"] or 0), int(g["s"] or 0)
+    if g.get("half"):
+        hour = hour % 12 + (12 if g["half"] == "P" else 0)
     if hour > 23:
         return None
     of_day = hour * 3600 + minute * 60 + second + fraction

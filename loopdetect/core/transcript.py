@@ -16,7 +16,7 @@ from typing import Final
 from loopdetect.core.between import Stopped, loads_again, over
 from loopdetect.core.envelope import peel, uncoloured
 from loopdetect.core.facts import take_facts
-from loopdetect.core.frames import header_of, masked
+from loopdetect.core.frames import masked, parting
 from loopdetect.core.heads import head_of
 from loopdetect.core.line import Line
 from loopdetect.core.looks import CODE_LINE, is_answer
@@ -31,11 +31,13 @@ from loopdetect.core.polling import (
     REPEATS,
     RULE,
     SLEEP,
+    TRACE,
     coded,
     marks_of,
     peeled,
     prompted,
     rewrapped,
+    traced,
     unquoted,
 )
 from loopdetect.core.progress import find_bar
@@ -47,6 +49,7 @@ from loopdetect.core.snapshot import (
     cut_short,
     headed,
     without_own_end,
+    without_titles,
     without_what_is_dumped,
 )
 from loopdetect.core.stamps import clock_of, is_mark, stamp_of, time_in, wrapped
@@ -84,7 +87,7 @@ class Transcript:
         self._gutter = any(line.startswith("  ⎿") for line in lines)
         # Where times stand alone, a server's own stamps are no stamps of the loop's.
         self._marked = bool(marks_of(lines))
-        header = None if self._prompted else header_of(lines)
+        header = None if self._prompted else parting(lines)
         own = [line for line in lines if masked(line) == header]
         self._header = None if any(stamp_of(x) or is_mark(x) for x in own) else header
         timed = sum(
@@ -93,6 +96,7 @@ class Transcript:
         head = None if self._prompted or self._header else head_of(lines)
         self._head = head if head is not None and head.count > timed else None
         self._listing = False
+        self._traced = traced(lines)
         self._wrapped = rewrapped(lines)
         indents = [len(line) - len(line.lstrip(" ")) for line in shown if not says_ready(line)]
         self._indent = min(indents, default=0) if stamped else 0
@@ -120,9 +124,14 @@ class Transcript:
         stamped = self._beginning(text)
         if SLEEP.match(text) or (PROMPT.match(text) and not self._prompted):
             return
+        trace = TRACE.match(text) if self._traced else None
         if stamped is not None and len(self.snapshots) < MAX_SNAPSHOTS:
             self.snapshots.append(Snapshot(self._line, self._onward(stamped[0])))
             text = stamped[1]
+        elif trace is not None:
+            if self.snapshots:
+                take_facts(self.snapshots[-1], text[trace.end() :])
+            return
         elif self._indent and not text[: self._indent].strip():
             text = text[self._indent :]
         if not self.snapshots:
@@ -216,6 +225,7 @@ class Transcript:
         if self.snapshots:
             without_own_end(self.snapshots[-1])
             without_what_is_dumped(self.snapshots)
+            without_titles(self.snapshots)
         known = Known(any(s.pid or s.restarts is not None for s in self.snapshots))
         stream.recognise(peel(text).text for snapshot in self.snapshots for text in snapshot.texts)
         for snapshot in self.snapshots:

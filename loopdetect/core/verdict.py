@@ -205,11 +205,23 @@ def _earlier_cause(facts: _Facts, state: State, last: OpenRun | None) -> Cause |
         return None
     profile = facts.library.profiles.get(facts.stream.profile or "")
     daemon = profile is not None and profile.daemon
-    own = [f for f in last.failures if daemon and not f.weak and f.line > last.recovered_line]
-    if own:
-        return _cause(facts, own[-1])
+    if daemon:
+        own = _last_story([f for f in last.failures if f.line > last.recovered_line])
+        if own is not None:
+            return _cause(facts, own)
     bad = [r for r in facts.runs[:-1] if r.outcome in BAD and r.cause is not None]
     return _cause(facts, bad[-1].cause) if bad else None
+
+
+def _last_story(failures: list[Failure]) -> Failure | None:
+    """Return what began the end of a daemon's last runner; each death is told by a weak failure."""
+    root: Failure | None = None
+    for failure in reversed(failures):
+        if not failure.weak:
+            root = failure
+        elif root is not None:
+            break
+    return root
 
 
 def _state(facts: _Facts, last: OpenRun | None) -> tuple[State, Certainty]:
@@ -241,6 +253,8 @@ def _stalled_for(
     reference = facts.now if facts.now is not None else last_time
     if reference is None or last.advance_at is None:
         return None
+    if last.booted_at is not None and last.phase is Phase.CONFIG and not last.failures:
+        return None  # a master tells of workers that hang; one that serves may have nothing to say
     policy = facts.policy
     quiet = reference - last.advance_at
     noticed = last.notices >= policy.notices_before_floor_falls
