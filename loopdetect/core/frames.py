@@ -18,6 +18,7 @@ _DECORATED: Final = re.compile(r"[-=#>*~+$❯\[(]|[A-Za-z]")
 TOP: Final = 3
 MAX_PAGE: Final = 80
 _STARTS: Final = re.compile(r"(?i)start|launch|boot|attempt|\brun\b|round|\btry")
+_LOGGED: Final = re.compile(r"\s*\[?(?:TRACE|DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL)\b")
 _DIGITS: Final = re.compile(r"\d+")
 
 
@@ -53,6 +54,7 @@ def title_of(lines: list[str]) -> str | None:
             len(first) > MAX_WIDTH
             or not any(char.isalpha() for char in first)
             or _STARTS.search(first)
+            or _LOGGED.match(first)
         ):
             continue
         pages: list[list[str]] = []

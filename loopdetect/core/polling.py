@@ -107,9 +107,14 @@ def _marked(lines: list[str]) -> bool:
     """True when times stand alone between looks; whole tracebacks between them are a shell loop's starts."""
     if not marks_of(lines):
         return False
-    marked = "\n".join("\0" if is_mark(line) else line for line in lines)
+    return not _all_starts(lines, set(filter(is_mark, lines)))
+
+
+def _all_starts(lines: list[str], heads: set[str], least: int = 1) -> bool:
+    """True when all that stands between heads, `least` times or more, is a program's start to its death."""
+    marked = "\n".join("\0" if line in heads else line for line in lines)
     bodies = [body.strip() for body in marked.split("\0") if body.strip()]
-    return not bodies or any(not is_start(body) for body in bodies)
+    return len(bodies) >= least and all(map(is_start, bodies))
 
 
 def looks_like_transcript(head: bytes) -> bool:
@@ -121,7 +126,12 @@ def looks_like_transcript(head: bytes) -> bool:
         return True
     tries = [(n, line, rest) for line, (_, rest) in looks if (n := number_of(line)) is not None]
     numbers = [n for n, _, _ in tries]
-    if len(numbers) >= REPEATS and _counts(numbers) and not _mere_words(lines):
+    if (
+        len(numbers) >= REPEATS
+        and _counts(numbers)
+        and not _mere_words(lines)
+        and not _all_starts(lines, {line for _, line, _ in tries}, len(tries) - 1)
+    ):
         top = _at_the_top(tries[0][1], lines)
         return top or any(is_look(rest) or says_not_yet(line) for _, line, rest in tries)
     if prompted(lines) or coded(lines) or rewrapped(lines):

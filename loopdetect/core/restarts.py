@@ -186,6 +186,8 @@ def between_looks(
         and PHASE_RANK[run.phase] >= PHASE_RANK[Phase.LOAD_WEIGHTS]
         # Some servers bind first and look for devices afterwards.
         and any(_later(seen) and seen is not Phase.BIND for seen in run.spans)
+        # The same process does not start twice.
+        and (event.pid is None or (event.process, event.pid) not in run.processes)
     )
     again = (
         run.dead_line is not None
