@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from loopdetect.core.detector import Detector
 from loopdetect.core.samples import check
 from loopdetect.errors import ProfileError
-from loopdetect.model import Kind
+from loopdetect.model import Kind, Phase
 from loopdetect.profiles import SHIPPED, load_library
 from loopdetect.profiles.literals import required_literal
 from loopdetect.profiles.schema import read_profile
@@ -77,6 +78,22 @@ def test_a_new_server_needs_no_python(tmp_path: Path) -> None:
     assert "acme" in load_library([path]).profiles
 
 
+def test_the_functions_of_a_traceback_tell_how_far_the_start_up_was(tmp_path: Path) -> None:
+    named = MINIMAL.replace("[[identify]]", "[frames]\nwarmup = ['stoke_the_fire']\n[[identify]]", 1)
+    log = (
+        b"Acme server 1.0\nTraceback (most recent call last):\n"
+        b'  File "/srv/acme/oven.py", line 7, in stoke_the_fire\n    self.blow()\n'
+        b"OSError: no air\n"
+    )
+    phases = []
+    for text in (MINIMAL, named):
+        detector = Detector(load_library([written(tmp_path, text)]))
+        detector.feed(log)
+        phases.append(detector.finish()[0].verdict.phase)
+    assert phases[1] is Phase.WARMUP
+    assert phases[0] is not Phase.WARMUP
+
+
 @pytest.mark.parametrize(
     ("wrong", "right", "complaint"),
     [
@@ -90,6 +107,8 @@ def test_a_new_server_needs_no_python(tmp_path: Path) -> None:
         ('literal = "cannot bind"', 'literal = "can not bind"', "no literal is in the sample"),
         ('name = "acme"', 'name = "Acme Server"', "must be kebab-case"),
         ("[[failure]]", "[[failures]]", "failures: unknown key"),
+        ("[[identify]]", "[frames]\nloading = ['f']\n[[identify]]", "frames.loading: unknown key"),
+        ("[[identify]]", "frames = ['f']\n[[identify]]", "frames: must be a table"),
     ],
 )
 def test_a_wrong_profile_is_refused_with_the_place(

@@ -8,6 +8,7 @@ its continuation; "During handling …" chains to the next block. Lines of other
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Final
@@ -15,6 +16,7 @@ from typing import Final
 from loopdetect.core.where import further, phase_of_frame
 from loopdetect.model import Phase
 
+NO_FRAMES: Final[Mapping[str, Phase]] = {}
 HEADER: Final = "Traceback (most recent call last)"
 PANIC: Final = " panicked at "
 CHAINS: Final = (
@@ -89,6 +91,7 @@ class Block:
         "_first_frame",
         "_foreign",
         "_foreign_since",
+        "_known",
         "_lines",
         "_phase",
         "bare",
@@ -112,7 +115,9 @@ class Block:
         excused: bool,
         panic: bool = False,
         margin: int = 0,
+        frames: Mapping[str, Phase] = NO_FRAMES,
     ) -> None:
+        self._known = frames  # functions that tell how far the start-up was
         self.margin = margin  # how far the whole of it is indented
         self.first_line = self.last_line = line
         self.source = source
@@ -181,7 +186,7 @@ class Block:
         if text[0] in " \t|+":
             inner = _GROUP_MARGIN.sub("", text, count=1) if text.lstrip()[:1] in "|+" else text
             if inner[:1] in (" ", "\t", ""):
-                self._phase = further(self._phase, phase_of_frame(inner))
+                self._phase = further(self._phase, phase_of_frame(inner, self._known))
                 return True
             text = inner
         if _EXCEPTION.match(text):

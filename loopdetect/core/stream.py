@@ -299,7 +299,11 @@ class Stream:
         if line.number <= HEAD_LINES and not self._blocks and FRAME.match(message.text):
             bare = None if prefixed(message) else True
             self._blocks[writer(line, message)] = Block(
-                line.number, source(line), bare=bare, excused=False
+                line.number,
+                source(line),
+                bare=bare,
+                excused=False,
+                frames=self._library.frames,
             )
         if self._blocks and self._offer_to_blocks(line, message):
             return
@@ -423,6 +427,7 @@ class Stream:
             excused=excused,
             panic=panic,
             margin=len(before) if before.isspace() else 0,
+            frames=self._library.frames,
         )
         if block.take_whole(line.number, message.text, self.last_time):
             self._close_block(key)

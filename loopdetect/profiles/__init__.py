@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
 from loopdetect.errors import ProfileError
-from loopdetect.model import Shared
+from loopdetect.model import Phase, Shared
 from loopdetect.profiles import compiled
 from loopdetect.profiles.schema import Prefix, Profile, Reason, Rule, read_profile
 
@@ -27,6 +27,7 @@ class Library(Shared):
     profiles: Mapping[str, Profile]
     reasons: Mapping[str, Reason]
     exceptions: Mapping[str, str]
+    frames: Mapping[str, Phase] = field(default_factory=dict)
 
     def lineage(self, name: str) -> tuple[Profile, ...]:
         """Return the profile and all that it extends, nearest first."""
@@ -71,4 +72,5 @@ def load_library(extra: Sequence[Path] = ()) -> Library:
                     f"{profile.path}: extends: there is no profile '{other}'",
                     f"Known profiles: {', '.join(sorted(profiles))}.",
                 )
-    return Library(profiles, reasons, exceptions)
+    frames = {name: phase for each in profiles.values() for name, phase in each.frames}
+    return Library(profiles, reasons, exceptions, frames)

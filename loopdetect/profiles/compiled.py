@@ -104,6 +104,7 @@ def _profile(values: Sequence[Any], folder: Path) -> Profile:
         Prefix(pattern, tuple(samples)) for pattern, samples in given["prefixes"]
     )
     given["rules"] = tuple([_rule(row) for row in given["rules"]])
+    given["frames"] = tuple((name, Phase(phase)) for name, phase in given["frames"])
     given["path"] = str(folder / given["path"])
     return Profile(**given)
 

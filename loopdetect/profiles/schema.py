@@ -79,6 +79,7 @@ class Profile:
     child_process: str | None = None
     daemon: bool = False
     hosts_engines: bool = False
+    frames: tuple[tuple[str, Phase], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +134,7 @@ _ALLOWED: Final[Mapping[Kind, frozenset[str]]] = {
     Kind.GAVE_UP: frozenset({"reason"}),
 }
 _TOP: Final = frozenset(
-    {"name", "title", "extends", "prefix", "main_process", "child_process", "daemon", "hosts_engines"}
+    {"name", "title", "extends", "prefix", "main_process", "child_process", "daemon", "hosts_engines", "frames"}
 ) | {str(k) for k in Kind}
 
 
@@ -248,6 +249,7 @@ def read_profile(path: Path, reasons: frozenset[str], *, strict: bool = True) ->
         child_process=top.text("child_process"),
         daemon=top.flag("daemon", False),
         hosts_engines=top.flag("hosts_engines", False),
+        frames=_frames(top),
     )
 
 
@@ -290,6 +292,16 @@ def _load(path: Path) -> dict[str, Any]:
         raise ProfileError(
             f"{path}: not valid TOML: {problem}", "See docs/profiles.md for the format."
         ) from problem
+
+
+def _frames(top: _Reader) -> tuple[tuple[str, Phase], ...]:
+    """Return the functions that a traceback names, each with the phase that it belongs to."""
+    table = top.table.get("frames", {})
+    if not isinstance(table, dict):
+        raise top.fail("must be a table, written [frames]", "frames")
+    reader = _Reader(top.file, table, "frames")
+    reader.only(frozenset(map(str, Phase)))
+    return tuple((name, Phase(phase)) for phase in table for name in reader.texts(phase))
 
 
 def _tables(reader: _Reader, key: str) -> list[Mapping[str, Any]]:
