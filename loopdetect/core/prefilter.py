@@ -20,6 +20,7 @@ from typing import Any, Final
 from loopdetect.model import Shared
 
 PER_AUTOMATON: Final = 64
+SIFTED: Final = 14
 WINDOW: Final = 4
 LONGEST_WINDOW: Final = 8
 FALSE_ALARMS: Final = 2000
@@ -187,7 +188,18 @@ def cover(literals: Sequence[bytes], plan: Groups = (), noise: bytes = b"") -> G
     # The place of an anchor in its group is part of the plan: one that is not needed stays.
     kept = [group for group in groups if not used.isdisjoint(group)]
     left = [literal for literal, anchor in zip(literals, found, strict=True) if anchor is None]
-    return [*kept, *grouped(_made(left, noise))]
+    return [*kept, *(_sifted if noise else grouped)(_made(left, noise))]
+
+
+def _sifted(anchors: Sequence[bytes]) -> list[list[bytes]]:
+    """Spread anchors over small automata, which stop seldom in prose, however the anchors begin.
+
+    Those in one automaton begin with different bytes: for few beginnings the engine would look for
+    single bytes.
+    """
+    ordered = sorted(anchors, key=lambda anchor: (anchor[1:], anchor))
+    parts = [ordered[first : first + SIFTED] for first in range(0, len(ordered), SIFTED)]
+    return [group for part in parts for group in grouped(part)]
 
 
 def _quiet(group: Sequence[bytes], noise: bytes) -> Sequence[bytes]:
