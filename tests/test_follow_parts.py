@@ -163,15 +163,18 @@ def test_the_reason_why_events_do_not_work_is_said_once(
 
     watches.cover([str(tmp_path)])
     monkeypatch.setattr(watches._observers[How.EVENTS], "schedule", full)
-    later = tmp_path / "later"
+    later, last = tmp_path / "later", tmp_path / "last"
     later.mkdir()
+    last.mkdir()
+    folders = [str(tmp_path), str(later), str(last)]
     for _ in range(2):
-        watches.cover([str(tmp_path), str(later)])
+        watches.cover(folders)
     assert len(said) == 1
     assert "max_user_watches" in said[0]
     assert watches.working
     assert not watches.listening
-    assert set(watches._watched) == {(str(tmp_path), How.POLLING), (str(later), How.POLLING)}
+    assert set(watches._watched) == {(folder, How.POLLING) for folder in folders}
+    assert set(watches._observers) == {How.POLLING}
     watches.stop()
     bell.close()
 

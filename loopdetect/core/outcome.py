@@ -151,9 +151,8 @@ def choose_cause(run: OpenRun) -> tuple[Failure | None, Failure | None]:
     candidates = [f for f in run.failures if _counts(run, f)]
     strong = [f for f in candidates if not f.weak]
     weak = [f for f in candidates if f.weak]
-    if (
-        run.ready
-    ):  # requests fail all the time: what one of them said counts only if nothing else did
+    # Requests fail all the time: what one of them said counts only if nothing else did.
+    if run.ready:
         of_server = [f for f in strong if not f.of_request]
         strong = of_server if of_server or weak else strong
     if not strong:

@@ -105,9 +105,8 @@ def marks_of(lines: list[str]) -> list[str]:
 
 def _marked(lines: list[str]) -> bool:
     """True when times stand alone between looks; whole tracebacks between them are a shell loop's starts."""
-    if not marks_of(lines):
-        return False
-    return not _all_starts(lines, set(filter(is_mark, lines)))
+    marks = marks_of(lines)
+    return bool(marks) and not _all_starts(lines, set(marks))
 
 
 def _all_starts(lines: list[str], heads: set[str], least: int = 1) -> bool:

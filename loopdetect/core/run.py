@@ -61,6 +61,11 @@ class Machine:
         twin._strangers = copy.deepcopy(self._strangers, memo)
         return twin
 
+    @property
+    def all_runs(self) -> list[OpenRun]:
+        """The runs that are over and the open one."""
+        return self.runs if self.open is None else [*self.runs, self.open]
+
     def file_ended(self) -> None:
         """The container's file ended: its process is gone, whether it said so or not."""
         if self.open is not None:

@@ -119,12 +119,12 @@ class Stream:
     @property
     def supervised(self) -> bool:
         """True when a supervisor told of a start or an end, though the program itself is unknown."""
-        runs = [*self.machine.runs, *([self.machine.open] if self.machine.open else [])]
+        runs = self.machine.all_runs
         return self.machine.gave_up is not None or any(r.exit is not None or r.marked for r in runs)
 
     def has_lines_of_its_own(self, named: list[Stream]) -> bool:
         """True for lines without a name that are a server's, not remarks on one of the `named`."""
-        runs = [*self.machine.runs, *([self.machine.open] if self.machine.open else [])]
+        runs = self.machine.all_runs
         if self.profile is None or not runs:
             return False
         return any(run.marked for run in runs) or self.profile not in {s.profile for s in named}

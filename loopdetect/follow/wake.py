@@ -79,7 +79,8 @@ class Watches:
         for key, known in list(self._watched.items()):
             if wanted.get(key) != known.place or not self._alive(key):
                 self._forget(key)
-        for (folder, how), place in wanted.items():
+        for (folder, asked), place in wanted.items():
+            how = How.POLLING if asked is How.POLLING else self._how  # events may just have failed
             if (folder, how) not in self._watched:
                 self._add(folder, how, place)
 
@@ -106,13 +107,13 @@ class Watches:
     def _add(self, folder: str, how: How, place: tuple[int, int]) -> None:
         observer = self._observer(how)
         if observer is None:
-            return  # what is done instead is done
+            return
         try:
             watch = observer.schedule(_handler(self._bell), folder, recursive=False)
         except (OSError, RuntimeError) as problem:
             if how is How.EVENTS and getattr(problem, "errno", None) in LIMITS:
                 self._do_without(how, problem)
-                self._add(folder, How.POLLING, place)
+                self._add(folder, self._how, place)
             return  # the folder went away meanwhile; the next sweep sees
         self._watched[folder, how] = _Watched(place, watch)
 
