@@ -1,6 +1,6 @@
 """Compiles the profiles, and chooses the anchors that stand for their literals in the search.
 
-    python bench/anchors.py            write profiles/compiled.json and core/anchors.json
+    python bench/anchors.py            write profiles/compiled.jsonl and core/anchors.json
     python bench/anchors.py --check    exit 1 if they are not those of the shipped profiles
 
 Anchors are chosen against what servers print all day (made by bench/logs.py, the samples of
@@ -18,6 +18,7 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -323,7 +324,7 @@ def plans() -> dict[str, object]:
         if aim.plan in found:
             continue
         noise = quiet if aim.serving else loud
-        literals = Prefilter(search.literals(aim)).literals
+        literals = Prefilter(partial(search.literals, aim)).literals
         found[aim.plan] = [
             [anchor.decode("latin-1") for anchor in group]
             for group in arranged(best(literals, noise), noise)
@@ -340,7 +341,7 @@ def missing() -> list[str]:
     found = []
     for aim in aims(library):
         anchors = [a.encode("latin-1") for group in stored.get(aim.plan, ()) for a in group]
-        for literal in Prefilter(search.literals(aim)).literals:
+        for literal in Prefilter(partial(search.literals, aim)).literals:
             if not any(anchor in literal for anchor in anchors):
                 found.append(f"{aim.plan}: {literal.decode()}")
     return found
@@ -355,7 +356,7 @@ def main() -> int:
     if parser.parse_args().check:
         found = missing()
         if compiled.load(SHIPPED) is None:
-            found.append("compiled.json is older than the profiles")
+            found.append("compiled.jsonl is older than the profiles")
         print("\n".join(found) or "all is up to date")  # noqa: T201
         return 1 if found else 0
     compiled.write(SHIPPED)

@@ -7,7 +7,6 @@ of `KEYS`: how its value is read, what a report says of it, and the line to look
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -90,6 +89,8 @@ def log_beside(expectation: str) -> Path | None:
 
 def load_expectation(path: Path | str) -> Expectation:
     """Read an expectation file; raises ExpectationError with file, key and a suggestion."""
+    import tomllib
+
     where = str(path)
     try:
         table = tomllib.loads(Path(path).read_text("utf-8"))

@@ -10,11 +10,11 @@ from loopdetect.errors import suggestion
 from loopdetect.model import State
 
 _UNIT_SECONDS: Final = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
-_DURATION: Final = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|[dhms]))+", re.ASCII)
-_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|[dhms])")
-_NUMBER: Final = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
-_STAMP: Final = re.compile(
-    r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,6})?)?)?(?:Z|[+-]\d\d:?\d\d)?", re.ASCII
+_DURATION: Final = r"(?:[0-9]+(?:\.[0-9]+)?(?:ms|[dhms]))+"
+_PART: Final = r"([0-9]+(?:\.[0-9]+)?)(ms|[dhms])"
+_NUMBER: Final = r"[0-9]+(?:\.[0-9]+)?"
+_STAMP: Final = (
+    r"(?a)\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,6})?)?)?(?:Z|[+-]\d\d:?\d\d)?"
 )
 
 
@@ -23,11 +23,11 @@ def duration(value: object) -> float:
     if isinstance(value, float):
         return value
     text = str(value).strip().lower()
-    if _NUMBER.fullmatch(text):
+    if re.fullmatch(_NUMBER, text):
         return float(text)
-    if not _DURATION.fullmatch(text):
+    if not re.fullmatch(_DURATION, text):
         raise ValueError(f"{text!r} is not a duration; write it like 90s, 5m or 1h30m")
-    return sum(float(number) * _UNIT_SECONDS[unit] for number, unit in _PART.findall(text))
+    return sum(float(number) * _UNIT_SECONDS[unit] for number, unit in re.findall(_PART, text))
 
 
 def moment(value: object) -> float:
@@ -38,10 +38,10 @@ def moment(value: object) -> float:
     if isinstance(value, float):
         return value
     text = str(value).strip()
-    if _NUMBER.fullmatch(text):
+    if re.fullmatch(_NUMBER, text):
         return float(text)
     try:
-        if not _STAMP.fullmatch(text):
+        if not re.fullmatch(_STAMP, text):
             raise ValueError(text)
         found = datetime.fromisoformat(text.replace(",", "."))
     except ValueError as problem:

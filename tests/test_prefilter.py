@@ -21,7 +21,7 @@ from loopdetect.core.prefilter import (
 from loopdetect.core.search import Aim, Search
 from loopdetect.model import Kind
 from loopdetect.profiles import SHIPPED, compiled, load_library
-from loopdetect.profiles.schema import MIN_LITERAL
+from loopdetect.profiles.reading import MIN_LITERAL
 
 LIBRARY = load_library()
 SEARCH = Search(LIBRARY)
@@ -79,14 +79,14 @@ def test_a_literal_is_found_in_json_too() -> None:
     assert forms_of('msg="no device"') == ('msg="no device"', 'msg=\\"no device\\"')
     assert forms_of("plain") == ("plain",)
     raw = b'{"message": "msg=\\"no device\\" at once"}'
-    search = Prefilter(['msg="no device"'])
+    search = Prefilter(lambda: ['msg="no device"'])
     assert search.offsets(raw, 0, len(raw))
     assert search.holds(raw)
 
 
 def test_offsets_are_those_of_the_buffer() -> None:
     raw = b"needle needle" + b"." * 50 + b"needle"
-    search = Prefilter(["needle"])
+    search = Prefilter(lambda: ["needle"])
     assert search.offsets(raw, 0, len(raw))[-1] >= 63
     assert search.offsets(raw, 20, len(raw)) == [
         at for at in search.offsets(raw, 0, len(raw)) if at > 20
@@ -99,7 +99,7 @@ def test_without_the_fast_engine_the_same_lines_are_found(monkeypatch: pytest.Mo
     words = ["Traceback (most", "initialization failed", "Application startup complete", "shards"]
 
     def lines_found() -> set[int]:
-        offsets = Prefilter(words).offsets(log, 0, len(log))
+        offsets = Prefilter(lambda: words).offsets(log, 0, len(log))
         return {log.rfind(b"\n", 0, at) for at in offsets}
 
     fast = lines_found()
@@ -123,7 +123,7 @@ def test_any_literals_are_covered_in_any_noise() -> None:
 
 
 def test_anchors_that_alarm_for_nothing_are_exchanged() -> None:
-    search = Prefilter(["cannot allocate memory", "engine is dead"])
+    search = Prefilter(lambda: ["cannot allocate memory", "engine is dead"])
     before = search.anchors
     noise = b" ".join(anchor for group in before for anchor in group)
     for _ in range(FALSE_ALARMS):

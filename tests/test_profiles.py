@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import regex
 
 from loopdetect.core.detector import Detector
 from loopdetect.core.samples import check
 from loopdetect.errors import ProfileError
 from loopdetect.model import Kind, Phase
 from loopdetect.profiles import SHIPPED, load_library
-from loopdetect.profiles.literals import required_literal
-from loopdetect.profiles.schema import read_profile
+from loopdetect.profiles.literals import required_literal, required_texts
+from loopdetect.profiles.reading import read_profile
 
 FILES = sorted(path for path in SHIPPED.glob("*.toml") if path.name != "reasons.toml")
 LIBRARY = load_library()
@@ -145,3 +146,31 @@ def test_a_rule_that_misses_its_sample_is_told(tmp_path: Path) -> None:
 )
 def test_the_literal_of_a_pattern_is_in_every_match(pattern: str, literal: str | None) -> None:
     assert required_literal(pattern) == literal
+
+
+@pytest.mark.parametrize(
+    ("pattern", "texts"),
+    [
+        (r"cannot bind (?P<a>\S+): address", ("cannot bind ",)),
+        (r"(?:no such file|cannot open \w+)", ("cannot open ", "no such file")),
+        (r"(?:no such file|\w+)", ()),
+        (r"[Tt]imeout (?:of|after) \d+", ("imeout ",)),
+        (r"(?i)abc", ()),
+        (r"(?:(?i:abc)|def)", ()),
+        (r"(?:abc)?def", ("def",)),
+    ],
+)
+def test_each_match_holds_one_of_a_patterns_texts(pattern: str, texts: tuple[str, ...]) -> None:
+    assert required_texts(pattern) == texts
+
+
+def test_no_rule_matches_a_line_without_one_of_its_texts() -> None:
+    rules = [rule for profile in LIBRARY.profiles.values() for rule in profile.rules]
+    told = [rule for rule in rules if rule.holds]
+    assert len(told) > len(rules) // 4
+    for rule in told:
+        pattern = regex.compile(str(rule.pattern))
+        for other in rules:
+            for sample in other.samples:
+                if not any(text in sample for text in rule.holds):
+                    assert pattern.search(sample, timeout=1) is None, (rule.id, sample)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import glob
 import os
 from collections.abc import Iterable
+from typing import Final
 
 from loopdetect.errors import SourceError, UsageProblem
+
+MAGIC: Final = frozenset("*?[")
 
 
 def expand(arguments: Iterable[str]) -> tuple[list[str], list[SourceError]]:
@@ -19,9 +21,11 @@ def expand(arguments: Iterable[str]) -> tuple[list[str], list[SourceError]]:
     for argument in arguments:
         if argument == "-" and "-" in sources:
             raise UsageProblem("standard input can be read only once", "give - once")
-        if argument == "-" or os.path.lexists(argument) or not glob.has_magic(argument):
+        if argument == "-" or os.path.lexists(argument) or MAGIC.isdisjoint(argument):
             sources.append(argument)
             continue
+        import glob
+
         found = [
             name for name in sorted(glob.glob(argument, recursive=True)) if os.path.isfile(name)
         ]

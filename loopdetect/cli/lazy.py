@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from collections.abc import Mapping
 from typing import Any, Final, cast
@@ -48,6 +47,8 @@ class LazyGroup(click.Group):
         """Return the command that `args` name; raises UsageError with the nearest name."""
         name = args[0]
         if name not in self.table and not name.startswith("-") and not ctx.resilient_parsing:
+            import difflib
+
             near = difflib.get_close_matches(name, self.table, n=1)
             hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(self.table)}"
             raise click.UsageError(f"no command {name!r}; {hint}", ctx)

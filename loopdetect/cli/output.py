@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import stat
 import sys
-import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TextIO
+from typing import BinaryIO, Final, TextIO
 
 from loopdetect.errors import LoopdetectError
 
@@ -30,6 +28,8 @@ class Destination:
         """The columns of the terminal, None if it is none."""
         if self.path or not _is_terminal(sys.stdout):
             return None
+        import shutil
+
         return max(shutil.get_terminal_size().columns, 40)
 
     @property
@@ -92,14 +92,24 @@ def _to_stdout(text: str) -> None:
 
 
 def _replace(path: Path, data: bytes) -> None:
+    with replaced(path) as file:
+        file.write(data)
+
+
+@contextlib.contextmanager
+def replaced(path: Path) -> Iterator[BinaryIO]:
+    """Give a file that takes the place of `path` in one step, once all of it is written."""
     path = path.resolve()
     if path.exists() and not stat.S_ISREG(path.stat().st_mode):
-        path.write_bytes(data)
+        with path.open("wb") as file:
+            yield file
         return
+    import tempfile
+
     handle, name = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(data)
+            yield file
         os.chmod(name, _mode(path))
         os.replace(name, path)
     except BaseException:

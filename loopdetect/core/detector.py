@@ -15,7 +15,7 @@ from collections import Counter
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from loopdetect.core.context import NEAR, Contexts
 from loopdetect.core.envelope import Enveloped, host_of, peel, uncoloured
@@ -35,14 +35,15 @@ from loopdetect.core.programs import (
 )
 from loopdetect.core.recognise import Unknown
 from loopdetect.core.search import Aim, search_of
-from loopdetect.core.snapshots import with_snapshots
 from loopdetect.core.stream import HEAD_LINES, Stream
 from loopdetect.core.transcode import is_json_envelope, transcode
-from loopdetect.core.transcript import Finding, Transcript
 from loopdetect.core.verdict import report_of
 from loopdetect.core.walk import Walk
 from loopdetect.model import Policy, Report, SourceFile
 from loopdetect.profiles import ALWAYS, Library
+
+if TYPE_CHECKING:
+    from loopdetect.core.transcript import Finding, Transcript
 
 HEAD: Final = 16 * 1024
 UNKNOWN_AFTER: Final = 256 * 1024
@@ -176,6 +177,8 @@ class Detector:
         self._names = _service_names(sample)
         self._programs = several_programs(uncoloured(sample.decode("utf-8", "replace")))
         if polled:
+            from loopdetect.core.transcript import Transcript
+
             self._transcript = Transcript(sample)
         self._cutter.only_newlines = bool(
             self._transcode or self._margins or self._transcript is not None
@@ -426,6 +429,8 @@ class Detector:
                 )
             )
         if self._finding is not None:
+            from loopdetect.core.snapshots import with_snapshots
+
             return tuple(with_snapshots(report, self._finding) for report in reports)
         if len(self._files) > 1:
             reports = [replace(report, files=tuple(self._files)) for report in reports]

@@ -26,7 +26,21 @@ BODIES: Final = (
         503,
     ),
     (Late(r"^\s*Ollama is running\s*$"), 200),
-    (Late(r"curl: \(7\)|[Cc]onnection refused|Couldn't connect|Failed to connect to"), 0),
+    (
+        Late(
+            r"curl: \((?:7|28|35|52|56)\)|[Cc]onnection refused|Couldn't connect|Failed to connect to|ECONN(?:REFUSED|RESET)"
+        ),
+        0,
+    ),
+)
+# What a client raised, where nobody answered.
+_RAISED: Final = Late(
+    r"(?:[\w.]+\.)?(?:[A-Z]\w*(?:Error|Exception|Refused|Timeout)|HTTPConnectionPool)\b ?[(:]"
+)
+# A state told by its name at the end of a line: `endpoint x status: Creating`.
+STATED: Final = Late(
+    r"(?:[\w./-]+ ){0,5}(?:status|state|phase|condition|health)(?: is|:| =|=| ->)? ?[\"']?(?P<word>[A-Za-z][\w-]{1,30})[\"'.]?\s*$",
+    re.IGNORECASE,
 )
 SIZE: Final = Late(
     r"\s*\b(?:[Ss]ize|bytes|lines|offset|inode|mtime)[ =:]+(?P<value>[\d.:TZ+-]+)[,;|]? ?"
@@ -45,7 +59,7 @@ LISTED: Final = Late(
     r"\s*(?:[-rwx.+]{10,11} .*? )?(?P<value>\d{2,15}|[\d.]+[KMG] +[A-Z][a-z]{2} +\d{1,2} +[\d:]{4,5}(?= )) +(?:\S+ +){0,3}?\S+\.(?:log|out|txt|err)\s*$"
 )
 MAX_WORDS: Final = 160
-_QUESTION: Final = Late(r"(?:up|ready|healthy|alive)[?=:] ?(?:yes|no|true|false)\b", re.IGNORECASE)
+_QUESTION: Final = Late(r"(?:up|ready|healthy|alive)[?=:] ?(?:yes|no|true|false)\b", re.IGNORECASE, begins="uUrRhHaA")
 # What curl says beside an answer, and the loop that will ask again.
 CHATTER: Final = Late(
     r"(?:\* +(?:Trying|[Cc]onnect(?:ed|ion)?|Host|Closing|IPv[46]|Could|Failed|Empty|Recv|Established|Request)\b|[<>] ?$|[<>] [\w-]+: "
@@ -62,7 +76,7 @@ OF_HEALTH: Final = Late(
     r"[^{\[\"]{0,80}?/(?:health|ready|v1/models)\w*(?: is|:| ->| =>| returned)? ?[=:]? ?(?P<code>000|[2-5]\d\d)\b"
 )
 # Nothing but a status code, as `curl -w '%{http_code}'` prints it, and perhaps the time it took.
-CODE_LINE: Final = Late(r"\s*(?P<code>000|[2-5]\d\d)(?:[ \t]+\d+\.\d+s?)?\s*$")
+CODE_LINE: Final = Late(r"\s*(?P<code>000|[2-5]\d\d)(?:[ \t]+\d+\.\d+s?)?\s*$", begins=" \t\n\r\f\v0123456789")
 # `ps aux` and `nvidia-smi`
 PROCESS: Final = Late(
     r"[\w+-]+ +(?P<pid>\d+) +[\d.]+ +[\d.]+ +\d+ +\d+ +\S+ +[A-Z][\w<+]* +\S+ +[\d:]+ (?P<command>.*)"
@@ -99,7 +113,9 @@ def is_look(text: str) -> bool:
 
 def is_watched(text: str) -> bool:
     """True when a text says of a process or of a health check what a watchdog found."""
-    return len(text) < MAX_WORDS and bool(OF_PROCESS.match(text) or OF_HEALTH.match(text))
+    return len(text) < MAX_WORDS and bool(
+        OF_PROCESS.match(text) or OF_HEALTH.match(text) or STATED.match(text)
+    )
 
 
 def is_answer(text: str) -> bool:
@@ -109,6 +125,8 @@ def is_answer(text: str) -> bool:
     begins = text.lstrip()[:5].lower()
     return (
         len(text) < 400
-        and begins.startswith(("{", "curl:", "conne", "ollam"))
+        and bool(
+            begins.startswith(("{", "curl:", "conne", "ollam")) or _RAISED.match(text.lstrip())
+        )
         and any(pattern.search(text) for pattern, _ in BODIES)
     )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
-_AGE: Final = re.compile(r"(?:^|\s)(\d[\ddhms]*[dhms])(?: \(x(\d+) over |\s)")
-_PART: Final = re.compile(r"(\d+)([dhms])")
+from loopdetect.core.late import Late
+
+_AGE: Final = Late(r"(?:^|\s)(\d[\ddhms]*[dhms])(?: \(x(\d+) over |\s)")
+_PART: Final = Late(r"(\d+)([dhms])")
 _SECONDS: Final = {"d": 86400, "h": 3600, "m": 60, "s": 1}
-_KILLED: Final = re.compile(r"Container (\S+) failed \w+ probe, will be restarted")
+_KILLED: Final = Late(r"Container (\S+) failed \w+ probe, will be restarted")
 
 
 def age_and_count(text: str) -> tuple[int | None, int]:

@@ -39,8 +39,8 @@ WORDS_AFTER: Final = 15
 
 _DOTS: Final = Late(r"[.…·]{5,}\s*$")
 # What a step of a CI job writes round the loop's own lines.
-CI_STAMP: Final = Late(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{7}Z ")
-CI_MARK: Final = Late(r"(?:##\[|section_(?:start|end):\d+:|\[Pipeline\] )")
+CI_STAMP: Final = Late(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{7}Z ", begins="0123456789")
+CI_MARK: Final = Late(r"(?:##\[|section_(?:start|end):\d+:|\[Pipeline\] )", begins="#s[")
 # A prompt, and the command that looks at a server.
 _SHELL: Final = (
     r"(?:(?:[\w.-]+@[\w.-]+[: ]\S*|\([\w.-]+\) ?\S*|\[[^\]]{1,60}\])? ?[$#❯] +|\+{1,3} )"
@@ -48,10 +48,11 @@ _SHELL: Final = (
 PROMPT: Final = Late(
     r"(?:" + _SHELL + r"|[●⏺•] (?:Bash|Shell|Terminal|Run)\()(?:sleep (?P<s>\d+) ?(?:&&|;) ?)?"
     r"(?P<command>(?:sudo )?(?:tail|head|curl|wget|cat|grep|journalctl|ssh|docker (?:compose )?logs|kubectl [^|]*\blogs)\b.*)"
-    r"|(?:>>>|In \[\d+\]:) (?P<call>.*(?:\b(?:requests|httpx|urllib|urlopen)\b|!(?:tail|curl) ).*)"
+    r"|(?:>>>|In \[\d+\]:) (?P<call>.*(?:\b(?:requests|httpx|urllib|urlopen)\b|!(?:tail|curl) ).*)",
+    holds=("$ ", "# ", "❯ ", "+ ", "Bash(", "Shell(", "Terminal(", "Run(", ">>>", "In ["),
 )
 # What `set -x` prints of a script's own commands.
-TRACE: Final = Late(r"\+{1,3} (?=[\w'\"(\[:./])")
+TRACE: Final = Late(r"\+{1,3} (?=[\w'\"(\[:./])", begins="+")
 # What a loop puts before each line that it shows: `    server: `, `  log: `, `  | `.
 QUOTE: Final = Late(
     r"^\s{1,8}(?:(?:server|log|logs|tail|output|stdout|stderr|vllm|sglang|ollama|llama-server): |[|│└>] ?)(?=\S)"
@@ -60,10 +61,10 @@ QUOTE: Final = Late(
 GUTTER: Final = Late(r"  ⎿ {1,2}| {5}")
 SLEEP: Final = Late(_SHELL + r"sleep (?P<s>\d+)\s*$")
 # A rule that a loop draws between two looks: `-----`, `=== tail of server.log ===`, `### check`.
-RULE: Final = Late(r"([-=#*~_])\1{2,}(?: ?[^\n]{0,60}? ?\1{2,})?\s*$")
+RULE: Final = Late(r"([-=#*~_])\1{2,}(?: ?[^\n]{0,60}? ?\1{2,})?\s*$", begins="-=#*~_")
 BLANK: Final = Late(r"\s*$")
 # A playbook prints the lines of a log as a list of strings.
-LIST_OPENS: Final = Late(r'\s+"[\w.]*(?:msg|lines|stdout\w*|stderr\w*)": \[\s*$')
+LIST_OPENS: Final = Late(r'\s+"[\w.]*(?:msg|lines|stdout\w*|stderr\w*)": \[\s*$', holds=('": [',))
 _QUOTED: Final = Late(r'\s+(".*"),?\s*$')
 
 

@@ -35,14 +35,23 @@ Groups = Sequence[Sequence[bytes]]
 class Prefilter(Shared):
     """Finds the segments of a block that may hold one of a set of literals."""
 
-    def __init__(self, literals: Iterable[str], plan: str = "") -> None:
-        self.literals = sorted({form.encode() for text in literals for form in forms_of(text)})
+    def __init__(self, literals: Callable[[], Iterable[str]], plan: str = "") -> None:
+        self._told = literals
+        self._literals: list[bytes] | None = None
         self._plan = plan
         self._found: _Teddy | _Find | None = None
         self._holds: Callable[[bytes], object] | None = None
         self._false = 0
         self._rebuilds = 0
         self._noise: list[bytes] = []
+
+    @property
+    def literals(self) -> list[bytes]:
+        """The literals in all their forms, asked for when something is first searched."""
+        if self._literals is None:
+            forms = {form.encode() for text in self._told() for form in forms_of(text)}
+            self._literals = sorted(forms)
+        return self._literals
 
     @property
     def anchors(self) -> Groups:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
-_PROGRAM: Final = re.compile(
+from loopdetect.core.late import Late
+
+_PROGRAM: Final = Late(
     r"(?:spawned|killing):? '(?P<spawned>[^']{1,80})'"
     r"|(?:success|exited|gave up|stopped|spawnerr|waiting for): ?(?P<state>[\w.:-]{1,80})"
     r"|'(?P<block>[^']{1,80})' std(?:out|err) output:"
@@ -28,10 +29,10 @@ _LITERALS: Final = (
 )
 GAVE_UP: Final = "had too many unstable restarts"
 TAILED: Final = "==> "
-_TAILED: Final = re.compile(
+_TAILED: Final = Late(
     r"==> (?!(?:\d{4}-\d\d-\d\d[ T])?\d\d:\d\d:\d\d <)(?P<file>.{1,400}) <==$"
 )
-_BLOCK: Final = re.compile(
+_BLOCK: Final = Late(
     r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} [A-Z]{4} (?:'(?P<block>[^']{1,80})' std(?:out|err) output:)?"
 )
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Final
 
+from loopdetect.core.late import Late
 from loopdetect.model import Kind
 
 KINDS: Final = frozenset({Kind.FAILURE, Kind.CASCADE, Kind.STOP, Kind.EXIT, Kind.GAVE_UP})
 _TYPE: Final = r"(?:\w+\.)*\w*(?:Error|Exception|Interrupt)(?:\([\w.]*\))?: "
 # Words and nothing else: a program has a colon, a bracket or an equals sign before what it quotes.
 # Without a mark of quotation, only somebody who speaks of himself or of what he sees is no program.
-_SENTENCE: Final = re.compile(
+_SENTENCE: Final = Late(
     r"[ \t]*(?:[-*] )?(?:"
     r"(?:[A-Za-z][A-Za-z'’]*,? +){2,}(?:(?P<mark>[`\"“«])"
     r"|(?<=(?:.and|gets|.get|.got|sees|.see|.saw|hows|with|ting) )(?=" + _TYPE + r"))"

@@ -8,7 +8,7 @@ from typing import Final
 
 from loopdetect.core.prefilter import make_finder
 from loopdetect.core.rules import CompiledRule
-from loopdetect.model import Kind, Shared
+from loopdetect.model import Shared
 from loopdetect.profiles import Library
 
 HOST: Final = 200  # of a front end that outlives the engines whose own lines its log holds
@@ -32,12 +32,7 @@ class IdentifyRules(Shared):
     __slots__ = ("_by_literal", "_search", "literals", "proofs", "rules")
 
     def __init__(self, library: Library) -> None:
-        self.rules = [
-            (profile.name, CompiledRule(rule))
-            for profile in library.profiles.values()
-            for rule in profile.rules
-            if rule.kind is Kind.IDENTIFY
-        ]
+        self.rules = [(name, CompiledRule(rule)) for name, rule in library.index.identify]
         self.literals = tuple(text for _, rule in self.rules for text in rule.literals)
         self.proofs = tuple(
             text for _, rule in self.rules if rule.rule.weight >= PROOF for text in rule.literals

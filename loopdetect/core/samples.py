@@ -9,7 +9,7 @@ from loopdetect.core.rules import CompiledRule, Prefixes, RuleSet
 from loopdetect.errors import ProfileError
 from loopdetect.model import Kind
 from loopdetect.profiles import Profile, load_library
-from loopdetect.profiles.schema import read_profile
+from loopdetect.profiles.reading import read_profile
 
 
 def check(path: Path) -> list[str]:

@@ -9,6 +9,7 @@ and bars are over: of them only those count from which a restart could be told.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from loopdetect.core.block import HEADER, PANIC
@@ -49,14 +50,7 @@ class Search(Shared):
     def __init__(self, library: Library) -> None:
         self.library = library
         self.identify = IdentifyRules(library)
-        self.bars = Prefilter(BAR_LITERALS)
         self._found: dict[Aim, tuple[Prefilter, Prefilter, tuple[bytes, ...]]] = {}
-        self._asked = frozenset(
-            name
-            for profile in library.profiles.values()
-            for rule in profile.rules
-            for name in (*rule.needs, *rule.unless_seen)
-        )
 
     def filters(self, aim: Aim) -> tuple[Prefilter, Prefilter, tuple[bytes, ...]]:
         """Return the search for an aim's literals, the one for bars, and what marks users' text."""
@@ -64,10 +58,9 @@ class Search(Shared):
         if found is None:
             if len(self._found) >= KEPT:
                 self._found.clear()
-            labels = self.literals(aim, bars=True)
             found = (
-                Prefilter(self.literals(aim), aim.plan),
-                Prefilter((*BAR_LITERALS, *labels)) if labels else self.bars,
+                Prefilter(partial(self.literals, aim), aim.plan),
+                Prefilter(lambda: (*BAR_LITERALS, *self.literals(aim, bars=True))),
                 self._quotes(aim),
             )
             self._found[aim] = found
@@ -92,20 +85,16 @@ class Search(Shared):
 
     def _quotes(self, aim: Aim) -> tuple[bytes, ...]:
         """Return what marks a line that holds the words of users."""
+        quotes = self.library.index.quotes
         return tuple(
-            literal.encode()
-            for name in sorted(aim.profiles)
-            if name in self.library.profiles
-            for rule in self.library.profiles[name].rules
-            if rule.quotes
-            for literal in rule.literals
+            text.encode() for name in sorted(aim.profiles) for text in quotes.get(name, ())
         )
 
     def _tells(self, rule: Rule, aim: Aim) -> bool:
         if rule.kind in _NEVER:
             return rule.kind is Kind.ALIVE and (aim.alive or rule.recovers)
         if aim.serving and rule.kind in STARTING:
-            return rule.id in self._asked or may_restart(rule.kind, rule.phase)
+            return rule.id in self.library.index.asked or may_restart(rule.kind, rule.phase)
         return True
 
 

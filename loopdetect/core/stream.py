@@ -303,7 +303,7 @@ class Stream:
                 source(line),
                 bare=bare,
                 excused=False,
-                frames=self._library.frames,
+                frames=self._library.index.frames,
             )
         if self._blocks and self._offer_to_blocks(line, message):
             return
@@ -427,7 +427,7 @@ class Stream:
             excused=excused,
             panic=panic,
             margin=len(before) if before.isspace() else 0,
-            frames=self._library.frames,
+            frames=self._library.index.frames,
         )
         if block.take_whole(line.number, message.text, self.last_time):
             self._close_block(key)

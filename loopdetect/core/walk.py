@@ -20,6 +20,7 @@ from loopdetect.core.block import HEADER
 from loopdetect.core.lines import MAX_SEGMENT, count, count_line_feeds, segment_end, segment_start
 from loopdetect.core.place import Place
 from loopdetect.core.prefilter import Prefilter, searcher
+from loopdetect.core.recognise import Unknown
 from loopdetect.core.search import Aim, Search
 
 QUOTE_WITHIN: Final = 256
@@ -244,6 +245,9 @@ class _Region:
         self.bars = _Ahead(self.bar_filter, self.buffer, behind, self.stop, BAR_LOOK, BAR_LOOK)
 
     def is_hit(self, pos: int, end: int) -> bool:
+        if self.aim.unknown is Unknown.EVERYTHING and self.taker.sequential():
+            # Any line may tell something: to prepare a search for it all takes longer than to ask.
+            return not quote_in(self.buffer, pos, end, self.quotes)
         last = end if end - pos <= MAX_SEGMENT else pos + MAX_SEGMENT
         anchored = self.hits.next(pos) < last
         bar = not self.bars.idle and self.bars.next(pos) < last

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from loopdetect.core.event import Failure
+from loopdetect.core.late import Late
 from loopdetect.model import PHASE_RANK, Phase
 
-_FRAME: Final = re.compile(r' *File "(?P<path>[^"]+)", line \d+, in (?P<name>\w+)')
+_FRAME: Final = Late(r' *File "(?P<path>[^"]+)", line \d+, in (?P<name>\w+)')
 # The call below a frame counts as well: what it leads to may be cut out of a paste.
-_CALL: Final = re.compile(r" +(?:[\w., ]+ = )?(?:await )?(?:\w+\.)*(?P<name>\w{9,})\(")
-_NO_STEP: Final = re.compile(r"/(?:triton|torch/_\w+|torch/utils|torch/nn)/")
+_CALL: Final = Late(r" +(?:[\w., ]+ = )?(?:await )?(?:\w+\.)*(?P<name>\w{9,})\(")
+_NO_STEP: Final = Late(r"/(?:triton|torch/_\w+|torch/utils|torch/nn)/")
 _EARLY: Final = frozenset({Phase.UNKNOWN, Phase.CONFIG, Phase.DEVICE_INIT, Phase.DIST_INIT})
 
 

@@ -3,42 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
 from loopdetect.errors import ProfileError
-from loopdetect.model import Phase, Shared
 from loopdetect.profiles import compiled
-from loopdetect.profiles.schema import Prefix, Profile, Reason, Rule, read_profile
+from loopdetect.profiles.library import Library, index_of
+from loopdetect.profiles.schema import Prefix, Profile, Reason, Rule
 
 __all__ = ["ALWAYS", "Library", "Prefix", "Profile", "Reason", "Rule", "load_library"]
 
 SHIPPED: Final = Path(__file__).parent
 ALWAYS: Final = ("supervisors", "generic")
-
-
-@dataclass(frozen=True, slots=True)
-class Library(Shared):
-    """All profiles and reasons in force."""
-
-    profiles: Mapping[str, Profile]
-    reasons: Mapping[str, Reason]
-    exceptions: Mapping[str, str]
-    frames: Mapping[str, Phase] = field(default_factory=dict)
-
-    def lineage(self, name: str) -> tuple[Profile, ...]:
-        """Return the profile and all that it extends, nearest first."""
-        found: dict[str, Profile] = {}
-        pending = [name]
-        while pending:
-            profile = self.profiles[pending.pop(0)]
-            if profile.name not in found:
-                found[profile.name] = profile
-                pending.extend(profile.extends)
-        return tuple(found.values())
 
 
 def user_folder() -> Path:
@@ -49,7 +27,7 @@ def user_folder() -> Path:
 
 
 @lru_cache(maxsize=1)
-def _shipped() -> tuple[dict[str, Profile], dict[str, Reason], dict[str, str]]:
+def _shipped() -> Library:
     return compiled.load(SHIPPED) or compiled.read(SHIPPED)
 
 
@@ -58,12 +36,18 @@ def load_library(extra: Sequence[Path] = ()) -> Library:
 
     Raises ProfileError.
     """
-    shipped, reasons, exceptions = _shipped()
-    profiles = dict(shipped)
+    shipped = _shipped()
     folder = user_folder()
     files = [*(sorted(folder.glob("*.toml")) if folder.is_dir() else ()), *extra]
+    return _with_files(shipped, files) if files else shipped
+
+
+def _with_files(shipped: Library, files: Sequence[Path]) -> Library:
+    from loopdetect.profiles.reading import read_profile
+
+    profiles = dict(shipped.profiles)
     for file in files:
-        profile = read_profile(file, frozenset(reasons))
+        profile = read_profile(file, frozenset(shipped.reasons))
         profiles[profile.name] = profile
     for profile in profiles.values():
         for other in profile.extends:
@@ -72,5 +56,4 @@ def load_library(extra: Sequence[Path] = ()) -> Library:
                     f"{profile.path}: extends: there is no profile '{other}'",
                     f"Known profiles: {', '.join(sorted(profiles))}.",
                 )
-    frames = {name: phase for each in profiles.values() for name, phase in each.frames}
-    return Library(profiles, reasons, exceptions, frames)
+    return Library(profiles, shipped.reasons, shipped.exceptions, index_of(profiles))

@@ -11,13 +11,14 @@ from typing import Final
 STDIN: Final = "-"
 _PACKED: Final = r"(?:\.(?:gz|xz|bz2|zst))?"
 # What a rotation adds to a name; the group sorts oldest first once it is read by its key.
-_ROTATED: Final[tuple[tuple[re.Pattern[str], Callable[[str], int]], ...]] = (
-    (re.compile(rf"(?P<base>.+?)\.(?P<n>\d{{1,3}}){_PACKED}$"), lambda text: -int(text)),
-    (re.compile(rf"(?P<base>.+?)[-.](?P<n>\d{{8}}(?:[-T]?\d{{4,6}})?){_PACKED}$"), lambda text: _dated(text)),
-    (re.compile(rf"(?P<base>.+?)\.(?P<n>old|prev|previous){_PACKED}$"), lambda text: -1),
+# (Compiled where there are several files only.)
+_ROTATED: Final[tuple[tuple[str, Callable[[str], int]], ...]] = (
+    (rf"(?P<base>.+?)\.(?P<n>\d{{1,3}}){_PACKED}$", lambda text: -int(text)),
+    (rf"(?P<base>.+?)[-.](?P<n>\d{{8}}(?:[-T]?\d{{4,6}})?){_PACKED}$", lambda text: _dated(text)),
+    (rf"(?P<base>.+?)\.(?P<n>old|prev|previous){_PACKED}$", lambda text: -1),
 )
-_RESTART: Final = re.compile(rf"(?P<base>(?:.*\.)?)(?P<n>\d{{1,6}})\.log{_PACKED}$")
-_PREVIOUS: Final = re.compile(r"(?P<before>.*?)[-_.]?(?P<word>previous|prev|current)(?P<after>[-_.].*|)$")
+_RESTART: Final = rf"(?P<base>(?:.*\.)?)(?P<n>\d{{1,6}})\.log{_PACKED}$"
+_PREVIOUS: Final = r"(?P<before>.*?)[-_.]?(?P<word>previous|prev|current)(?P<after>[-_.].*|)$"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,8 @@ def apart(files: Iterable[str]) -> list[History]:
 
 def histories(files: Sequence[str]) -> list[History]:
     """Group files that belong together by their names; the rest stand alone, in the order given."""
+    if len(files) == 1:
+        return apart(files)
     groups: dict[tuple[str, str], list[tuple[int, str]]] = {}
     keys: dict[str, tuple[str, str]] = {}
     for file in dict.fromkeys(files):
@@ -73,15 +76,15 @@ def _place(file: str) -> tuple[str, str, int]:
     if file == STDIN:
         return "alone", file, 0
     folder, name = os.path.split(file)
-    match = _RESTART.match(name)
+    match = re.match(_RESTART, name)
     if match:
         return "restart", os.path.join(folder, match["base"]), int(match["n"])
-    match = _PREVIOUS.match(name)
+    match = re.match(_PREVIOUS, name)
     if match:
         base = f"{match['before']}{match['after'] or '.log'}".lstrip("-_.")
         return "rotated", os.path.join(folder, base), 0 if match["word"] == "current" else -1
     for pattern, place in _ROTATED:
-        match = pattern.match(name)
+        match = re.match(pattern, name)
         if match:
             return "rotated", os.path.join(folder, match["base"]), place(match["n"])
     return "rotated", file, 0
