@@ -51,6 +51,10 @@ def uncoloured(text: str) -> str:
 
 _TIME: Final = r"\d{4}-\d\d-\d\d[T _]\d\d:\d\d:\d\d(?:[.,]\d+)?"
 _ZONE: Final = r"(?:Z|[+-]\d\d:?\d\d)?"
+_CLOCK: Final = r"\d{1,2}:\d\d:\d\d(?:[.,]\d{1,9})?"
+_ZONE_WORD: Final = (
+    r"(?:UTC|GMT|[CEW]E?S?T|BST|MSK|[IJKH]S?T|HKT|SGT|[AECMP][SD]T|AE[SD]T|NZ[SD]T)"
+)
 _DAY: Final = r" [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)?"
 # The journal writes the month in the language of its reader.
 _MONTH: Final = (
@@ -126,6 +130,12 @@ _ENVELOPES: Final = (
     ),
     ("s6-log", r"(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{9})  (?P<text>.*)"),
     (
+        "stamp-viewer",
+        rf"(?P<time>[A-Z][a-z]{{2}} \d{{1,2}}, \d{{4}} @ {_CLOCK}|\d{{1,2}}/\d{{1,2}}/\d{{4}}, {_CLOCK}(?: [AP]M)?"
+        rf"|\d{{4}}-\d\d-\d\d {_CLOCK}(?= {_ZONE_WORD}[ \t]))(?: {_ZONE_WORD})?(?: {{4}}|[ \t])"
+        rf"(?!- |\[?(?:{_LEVELS})\b(?!:))(?P<text>.*)",
+    ),
+    (
         "stamp-plain",
         rf"(?P<time>\d{{4}}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?)[ \t](?!- | *\[?(?:{_LEVELS})\b(?!:))(?P<text>.*)",
     ),
@@ -148,7 +158,7 @@ _OPENINGS: Final = {
     "cri": "0", "kubectl": "[", "procfile": "0", "procfile-nf": "0", "tai64n": "@", "pm2-daemon": "0A", "pm2": "0",
     "compose": "0Aa", "buildkite": " ", "journal-iso": "0", "journal-full": "A", "syslog": "0Aaя ",
     "journal-unix": "0", "supervisord": "0", "svlogd": "0", "stamp-nano": "0", "stamp-bracket": "[", "stamp-epoch": "[", "stamp-clock": "[",
-    "stamp-iso": "0", "s6-log": "0", "stamp-plain": "0", "stamp-ts": "A", "csv": '0"', "csv-bare": "0", "torch-rank": "[", "srun": "0", "ray": "(",
+    "stamp-iso": "0", "s6-log": "0", "stamp-viewer": "0A", "stamp-plain": "0", "stamp-ts": "A", "csv": '0"', "csv-bare": "0", "torch-rank": "[", "srun": "0", "ray": "(",
 }  # fmt: skip
 # stern puts pod and container before the line with a space only; it needs names that look like a pod's.
 _STERN: Final = re.compile(
@@ -171,12 +181,16 @@ _JSON_LEVELS: Final = ("level", "levelname", "severity", "lvl")
 
 
 # No envelope begins with two plain words, the first of more than three letters, but for some months.
-BARE: Final = re.compile(rb"[A-Za-z]{4,200} (?:[A-Za-z]|\d(?!\d \d\d:\d\d:))")
+_WORDS: Final = r"[A-Za-z]{4,200} (?:[A-Za-z]|\d(?!\d \d\d:\d\d:))"
+BARE: Final = re.compile(_WORDS.encode())
+_BARE_TEXT: Final = re.compile(_WORDS, re.ASCII)
 
 
 def peel(text: str, services: frozenset[str] = frozenset()) -> Enveloped:
     """Take all envelopes off one line (ANSI already stripped); `services` are known compose names."""
     line = Enveloped(text)
+    if _BARE_TEXT.match(text):
+        return _without_padding(line)
     for _ in range(5):
         inner = _peel_once(line, services)
         if inner is None:
