@@ -51,7 +51,9 @@ def test_a_thawed_detector_goes_on_as_if_nothing_had_been(log: Path) -> None:
 
 def test_a_state_is_small_and_holds_no_rules() -> None:
     made = detector()
-    made.feed((start() + death(30)) * 5 + start(60))
+    for at in range(0, 500, 100):
+        made.feed(start(at) + death(at + 30))
+    made.feed(start(560))
     for number in range(20_000):
         made.feed(noise(number))
     assert len(freeze(made)) < 120_000

@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import copy
 import re
-from collections import Counter
 from dataclasses import replace
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from loopdetect.core.context import NEAR, Contexts
-from loopdetect.core.envelope import Enveloped, host_of, peel, uncoloured
+from loopdetect.core.envelope import Enveloped, peel, uncoloured
 from loopdetect.core.line import Line
 from loopdetect.core.lines import CUT_MARK, MAX_SEGMENT, Cutter
 from loopdetect.core.margin import margins_of, without
@@ -26,16 +24,14 @@ from loopdetect.core.newest_first import MAX_TURNED, is_newest_first, renumbered
 from loopdetect.core.place import LOOKBACK
 from loopdetect.core.polling import looks_like_transcript
 from loopdetect.core.programs import (
-    GAVE_UP,
     TAILED,
-    block_program,
-    program_of,
     several_programs,
     tailed_file,
 )
 from loopdetect.core.recognise import Unknown
 from loopdetect.core.search import Aim, search_of
 from loopdetect.core.stream import HEAD_LINES, Stream
+from loopdetect.core.streams import Streams, service_names
 from loopdetect.core.transcode import is_json_envelope, transcode
 from loopdetect.core.verdict import report_of
 from loopdetect.core.walk import Walk
@@ -47,11 +43,7 @@ if TYPE_CHECKING:
 
 HEAD: Final = 16 * 1024
 UNKNOWN_AFTER: Final = 256 * 1024
-MAX_STREAMS: Final = 200
-NAMES_TRIED: Final = 20
 LOOKED_AT: Final = 2000
-# What a supervisor calls itself among the programs whose lines it prefixes.
-DAEMONS: Final = ("PM2", "system")
 
 
 class Detector:
@@ -78,20 +70,17 @@ class Detector:
         self._margins: tuple[re.Pattern[bytes], ...] = ()
         self._transcript: Transcript | None = None
         self._finding: Finding | None = None
-        self._streams: dict[str | None, Stream] = {}
         self._contexts = Contexts()
+        self._streams = Streams(library, self._search.identify, profile, self._contexts)
         self._walk = Walk(self._search)
         self._place = self._walk.place
         self._names: frozenset[str] = frozenset()
-        self._programs = False
         self._part_hit = False
         self._read_last: tuple[int, float] | None = None
         self._turned: bytearray | None = None
         self._files: list[SourceFile] = []
         self._ends_open = False
         self._was_turned = False
-        self._tailed: str | None = None
-        self._told_last: str | None = None
         self._aims: tuple[object, Aim] | None = None
         self._finished = False
 
@@ -126,12 +115,8 @@ class Detector:
             if rest:
                 self._region(rest, 0, len(rest))
             if self._transcript is not None:
-                stream = Stream(
-                    None, self._library, self._search.identify, self._forced, self._contexts
-                )
-                self._streams[None] = stream
-                self._finding = self._transcript.play(stream)
-            for stream in self._ordered():
+                self._finding = self._transcript.play(self._streams.made(None))
+            for stream in self._streams.all.values():
                 stream.finish()
             self._finished = True
         return self._reports(now)
@@ -143,7 +128,7 @@ class Detector:
         if self._files and self._head is not None and self._head:
             self._open()
         if self._files and restarted:
-            for stream in self._ordered():
+            for stream in self._streams.all.values():
                 stream.decide()
                 stream.machine.file_ended()
         self._files.append(SourceFile(name, self._place.line))
@@ -174,8 +159,8 @@ class Detector:
                 sample = without(self._margins, sample)
                 polled = looks_like_transcript(sample)
         self._transcode = is_json_envelope(sample)
-        self._names = _service_names(sample)
-        self._programs = several_programs(uncoloured(sample.decode("utf-8", "replace")))
+        self._names = service_names(sample)
+        self._streams.programs = several_programs(uncoloured(sample.decode("utf-8", "replace")))
         if polled:
             from loopdetect.core.transcript import Transcript
 
@@ -211,16 +196,16 @@ class Detector:
 
     def sequential(self) -> bool:
         """True while every segment is wanted, not only the hits."""
-        if not self._streams or self._part_hit or self._contexts.waiting:
+        if not self._streams.all or self._part_hit or self._contexts.waiting:
             return True
-        for stream in self._streams.values():
+        for stream in self._streams.all.values():
             if stream.collecting:
                 return True
         return self._place.line <= HEAD_LINES and self._place.read < HEAD
 
     def aim(self, offset: int) -> Aim:
         """Return what could tell something new from an offset of the source on."""
-        streams = self._streams.values()
+        streams = self._streams.all.values()
         if offset > UNKNOWN_AFTER:
             for stream in streams:
                 stream.decide()
@@ -270,12 +255,12 @@ class Detector:
                 text, outer.stamp, outer.stream, outer.process, outer.pid, outer.level, outer.kinds
             )
         if text.startswith(TAILED):
-            self._tailed = tailed_file(text) or self._tailed
+            self._streams.tailed = tailed_file(text) or self._streams.tailed
             return
-        enveloped = self._with_stream(enveloped, at)
+        enveloped = self._streams.named(enveloped, partial(self._place.before, at))
         if self._contexts.waiting:
             self._contexts.after(number, enveloped.text)
-        stream = self._stream_for(enveloped)
+        stream = self._streams.of(enveloped)
         if stream is None:
             return
         before, known = stream.failures, bool(stream.names)
@@ -283,7 +268,12 @@ class Detector:
         told = partial(self._lines_before, at) if look_back else None
         stream.take(Line(number, enveloped, hit, look_back, told))
         self._read_last = None
-        if stream.read_at is not None and head is None and self._alone and len(raw) <= LOOKED_AT:
+        if (
+            stream.read_at is not None
+            and head is None
+            and self._streams.alone
+            and len(raw) <= LOOKED_AT
+        ):
             self._read_last = self._place.offset(at) + len(raw) + 1, stream.read_at
         opened = stream.machine.open
         if known and opened is not None and opened.failures and stream.failures != before:
@@ -299,64 +289,6 @@ class Detector:
         if not parts:
             return enveloped
         return replace(enveloped, text="".join(reversed(parts)) + enveloped.text)
-
-    def _with_stream(self, enveloped: Enveloped, start: int) -> Enveloped:
-        """A collector's own line about a service ('web-1 exited with code 1') belongs to that service."""
-        name = None
-        if enveloped.stream in DAEMONS or (self._programs and enveloped.stream is None):
-            name = program_of(enveloped.text)
-            if name is None and GAVE_UP in enveloped.text:
-                name = self._told_last  # it names the script only
-            self._told_last = name or self._told_last
-            if name is None and not enveloped.kinds:
-                name = block_program(self._place.before(start).decode("utf-8", "replace"))
-        elif enveloped.stream is None and self._streams and not self._alone:
-            name = self._service_named(enveloped.text)
-        if name is None and enveloped.stream is None:
-            name = self._tailed
-        return replace(enveloped, stream=name) if name is not None else enveloped
-
-    def _service_named(self, text: str) -> str | None:
-        """Return the stream that a line without a service's prefix names at its head or as a pod."""
-        word = text.split(" ", 1)[0]
-        for name in islice(self._streams, NAMES_TRIED):
-            if name and (
-                word == name
-                or word.endswith((f"_{name}", f"-{name}"))
-                or f"pod/{name.split('/')[0]} " in text
-            ):
-                return name
-        return None
-
-    @property
-    def _alone(self) -> bool:
-        """True while all lines are those of one server without a name."""
-        return len(self._streams) == 1 and None in self._streams
-
-    def _stream_for(self, enveloped: Enveloped) -> Stream | None:
-        name = enveloped.stream
-        if name is None and self._alone:
-            return self._streams[None]
-        if name is None and self._streams:
-            named = [key for key in self._streams if key is not None]
-            bare = self._streams.get(None)
-            if len(named) == 1 and (bare is None or bare.profile is None):
-                name = named[0]
-            elif self._programs and bare is None:
-                # Lines between a supervisor's own are those of the program that is named as a server.
-                own = [
-                    key for key in named if any(server in key for server in self._library.profiles)
-                ]
-                name = own[0] if len(own) == 1 else None
-        stream = self._streams.get(name)
-        if stream is None:
-            if len(self._streams) >= MAX_STREAMS:
-                return None
-            stream = Stream(
-                name, self._library, self._search.identify, self._forced, self._contexts
-            )
-            self._streams[name] = stream
-        return stream
 
     def _lines_before(self, start: int) -> tuple[str, ...]:
         lines = [
@@ -389,31 +321,13 @@ class Detector:
 
     # -- reports
 
-    def _ordered(self) -> list[Stream]:
-        return list(self._streams.values())
-
     def _reports(self, now: float | None) -> tuple[Report, ...]:
         lines = self._place.line - (1 if self._ends_with_newline() else 0)
-        if self._cutter.total == 0 and not self._streams:
+        if self._cutter.total == 0 and not self._streams.all:
             lines = 0
-        streams = self._ordered() or [
-            Stream(None, self._library, self._search.identify, self._forced, self._contexts)
-        ]
-        told = [
-            s
-            for s in streams
-            if s.profile is not None or s.supervised or (self._tailed and s.name and s.failures)
-        ]
-        named = [s for s in told if s.name is not None]
-        if named and len(told) > len(named):
-            told = [s for s in told if s.name is not None or s.has_lines_of_its_own(named)]
-        if told:
-            streams = told
-        elif len(streams) > 1:
-            streams = [s for s in streams if s.machine.open or s.machine.runs] or streams[:1]
         last_times = self._last_times()
         reports = []
-        for stream in streams:
+        for stream in self._streams.worth_a_report():
             stream.decide()
             reports.append(
                 report_of(
@@ -448,11 +362,11 @@ class Detector:
         near = max(0, len(tail) - LOOKBACK)
         for raw in tail[near:].split(b"\n"):
             self._read_time(raw, times)
-        if not times and self._streams:
+        if not times and self._streams.all:
             for raw in reversed(tail[:near].split(b"\n")):
                 if self._read_time(raw, times):
                     break
-        for stream in self._streams.values():
+        for stream in self._streams.all.values():
             if stream.last_time is not None:
                 known = times.get(stream.name, stream.last_time)
                 times[stream.name] = max(known, stream.last_time)
@@ -460,9 +374,9 @@ class Detector:
 
     def _read_time(self, raw: bytes, times: dict[str | None, float]) -> bool:
         line = peel(uncoloured(raw.decode("utf-8", "replace")), self._names)
-        stream = self._streams.get(line.stream)
-        if stream is None and len(self._streams) == 1:
-            stream = next(iter(self._streams.values()))
+        stream = self._streams.all.get(line.stream)
+        if stream is None and len(self._streams.all) == 1:
+            stream = next(iter(self._streams.all.values()))
         time = stream.peek_time(line) if stream is not None else None
         if stream is None or time is None:
             return False
@@ -478,27 +392,3 @@ def _is_part(line: bytes) -> bool:
         and fields[1] in (b"stdout", b"stderr")
         and fields[2].split(b":", 1)[0] == b"P"
     )
-
-
-def _service_names(sample: bytes) -> frozenset[str]:
-    """Return the names that stand before lines often enough to be services (compose) or pods (stern)."""
-    counts: Counter[str] = Counter()
-    hosts: Counter[str] = Counter()
-    for raw in sample.split(b"\n"):
-        text = uncoloured(raw[:200].decode("utf-8", "replace"))
-        name, bar, _ = text.partition("|")
-        word = name.rstrip()
-        if bar and name.endswith(" ") and word and " " not in word:
-            counts[word] += 1
-        words = text.split(" ", 2)
-        if len(words) == 3 and "-" in words[0]:
-            counts[f"{words[0]} {words[1]}"] += 1
-        host = host_of(text)
-        if host is not None:
-            hosts[host] += 1
-    known = {name for name, count in counts.items() if count >= (3 if " " in name else 2)}
-    pods = Counter(name.split(" ", 1)[0] for name in known if " " in name)
-    known |= {f"several:{pod}" for pod, containers in pods.items() if containers > 1}
-    if sum(count >= 3 for count in hosts.values()) > 1:
-        known |= {f"host:{host}" for host in hosts}
-    return frozenset(known)

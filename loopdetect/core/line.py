@@ -31,6 +31,11 @@ class Line(Shared):
     lines_before: Callable[[], tuple[str, ...]] | None = None
 
 
+# A logger's line with these words is about something that the program got round.
+GETS_ON: Final = re.compile(
+    r"(?i)\b(?:retrying|will retry|trying again|falling back|fall ?back to|skipping|ignoring|ignored)\b"
+)
+OWN_LINES: Final = frozenset({"supervisord", "pm2-daemon"})
 ANSWERED_BADLY: Final = re.compile(r'HTTP/\d(?:\.\d)?" 5\d\d ')
 
 
@@ -91,3 +96,8 @@ def uptime(text: str | None) -> float | None:
         return float(text)
     except ValueError:
         return None
+
+
+def wraps(enveloped: Enveloped) -> bool:
+    """Does the stamp stand before a program's line? A supervisor's own line wraps nothing."""
+    return enveloped.stamp is not None and not OWN_LINES & set(enveloped.kinds)

@@ -9,28 +9,18 @@ from functools import partial
 from typing import Final
 
 from loopdetect.core import prose
-from loopdetect.core.block import FRAME, HEADER, PANIC, Block, opens_panic, opens_traceback
+from loopdetect.core.block import FRAME, HEADER, PANIC, opens_panic, opens_traceback
 from loopdetect.core.context import NEAR, Contexts
 from loopdetect.core.envelope import BARE, Enveloped
 from loopdetect.core.event import Event
-from loopdetect.core.judging import Judgement, failure_of, judge
-from loopdetect.core.line import (
-    ANSWERED_BADLY,
-    TEXT_SHOWN,
-    Line,
-    excuse,
-    last_words,
-    own_time,
-    prefixed,
-    source,
-    uptime,
-    writer,
-)
+from loopdetect.core.judging import failure_of
+from loopdetect.core.line import GETS_ON, TEXT_SHOWN, Line, last_words, own_time, uptime, wraps
 from loopdetect.core.progress import find_bar, leading_dots
 from loopdetect.core.recognise import FALLBACK, PROOF, IdentifyRules, Recogniser, Unknown
 from loopdetect.core.rules import Chain, Match, Message
 from loopdetect.core.run import Machine
 from loopdetect.core.timestamp import Clock, Stamp, parse
+from loopdetect.core.tracebacks import EXCUSES, Tracebacks
 from loopdetect.model import Kind
 from loopdetect.profiles import ALWAYS, Library
 
@@ -38,23 +28,9 @@ Standing = tuple[tuple[str, ...], Unknown, bool, bool]
 
 MAX_HELD: Final = 4000
 HEAD_LINES: Final = 6
-OWN_LINES: Final = frozenset({"supervisord", "pm2-daemon"})
-# A logger's line with these words is about something that the program got round.
-GETS_ON: Final = re.compile(
-    r"(?i)\b(?:retrying|will retry|trying again|falling back|fall ?back to|skipping|ignoring|ignored)\b"
-)
 _PARTING: Final = frozenset({Kind.EXIT, Kind.CASCADE})
-_GUEST_KINDS: Final = frozenset(
-    {
-        Kind.HARMLESS,
-        Kind.REQUEST_ERROR,
-        Kind.FAILURE,
-        Kind.CASCADE,
-        Kind.PHASE,
-        Kind.PROGRESS,
-        Kind.HEARTBEAT,
-    }
-)
+_OF_GUESTS: Final = {Kind.FAILURE, Kind.CASCADE, Kind.PHASE, Kind.PROGRESS, Kind.HEARTBEAT}
+_GUEST_KINDS: Final = EXCUSES | _OF_GUESTS
 
 
 class Stream:
@@ -86,8 +62,7 @@ class Stream:
         self._guests: tuple[str, ...] = ()
         self._hosts = False
         self._held: list[Line] = []
-        self._blocks: dict[str, Block] = {}
-        self._excused: dict[str, tuple[int, str | None]] = {}
+        self._tracebacks = Tracebacks(self.machine, library)
         self._envelope_clock = False
         self.uptime_clock = False
         if forced:
@@ -98,7 +73,7 @@ class Stream:
     @property
     def collecting(self) -> bool:
         """True while every line is needed, not only the hits."""
-        return self._chain is None or bool(self._blocks)
+        return self._chain is None or bool(self._tracebacks.open)
 
     @property
     def standing(self) -> Standing:
@@ -231,15 +206,15 @@ class Stream:
     def finish(self) -> None:
         """The log ends here."""
         self.decide()
-        for key in list(self._blocks):
-            self._close_block(key)
+        assert self._chain is not None
+        self._tracebacks.close_all(self._chain, self.last_time)
 
     # -- understanding
 
     def time_of(self, enveloped: Enveloped, message: Message | None) -> float | None:
         """Return when the line was written, on the stream's clock."""
         if enveloped.stamp is not None:
-            self._envelope_clock = self._envelope_clock or (self._replays and _wraps(enveloped))
+            self._envelope_clock = self._envelope_clock or (self._replays and wraps(enveloped))
             return self.clock.seconds(enveloped.stamp)
         if self._envelope_clock or message is None:
             return None
@@ -294,18 +269,13 @@ class Stream:
         if self._whole:
             self.read_at, self._whole = time, False
         # Whether a line that tells nothing was read at all must make no difference later.
-        if time is not None and (self._blocks or self._replays or self.machine.polled):
+        if time is not None and (self._tracebacks.open or self._replays or self.machine.polled):
             self.last_time = time
-        if line.number <= HEAD_LINES and not self._blocks and FRAME.match(message.text):
-            bare = None if prefixed(message) else True
-            self._blocks[writer(line, message)] = Block(
-                line.number,
-                source(line),
-                bare=bare,
-                excused=False,
-                frames=self._library.index.frames,
-            )
-        if self._blocks and self._offer_to_blocks(line, message):
+        if line.number <= HEAD_LINES and not self._tracebacks.open and FRAME.match(message.text):
+            self._tracebacks.begin_inside(line, message)
+        if self._tracebacks.open and self._tracebacks.offer(
+            line, message, self._chain, self.last_time
+        ):
             return
         if not line.hit:
             return
@@ -343,10 +313,11 @@ class Stream:
     def _speak(self, line: Line, message: Message, time: float | None, match: Match) -> None:
         rule = match.rule
         if rule.kind is Kind.START:
-            for key in [key for key, block in self._blocks.items() if block.raised]:
-                self._close_block(key)  # what the run before said last, before it is over
-        if rule.kind in (Kind.HARMLESS, Kind.REQUEST_ERROR):
-            self._excused[writer(line, message)] = (line.number, excuse(rule.kind, line, message))
+            assert self._chain is not None
+            # What the run before said last, before it is over.
+            self._tracebacks.close_all(self._chain, self.last_time, raised=True)
+        if rule.kind in EXCUSES:
+            self._tracebacks.excuse(rule.kind, line, message)
             return
         failure = None
         if rule.kind is Kind.FAILURE:
@@ -386,7 +357,7 @@ class Stream:
         )
         if told and time is not None:
             self.last_time = time
-            self._envelope_clock = self._envelope_clock or _wraps(line.enveloped)
+            self._envelope_clock = self._envelope_clock or wraps(line.enveloped)
 
     def _find_time(self, line: Line, time: float | None) -> None:
         """Take a line's own time for the last one, or that of the lines right before it."""
@@ -399,38 +370,18 @@ class Stream:
 
     def _open_block(self, line: Line, message: Message, time: float | None) -> None:
         assert self._chain is not None
-        key = writer(line, message)
         self._find_time(line, time)
         self._excuse_by(self._previous)
-        before, _, _ = message.text.partition(HEADER)
-        heading, prefix = self._excused.get(key, (-9, None))
-        excused = line.number - heading <= 1 and prefix in (
-            None,
-            excuse(Kind.HARMLESS, line, message),
-        )
-        panic = HEADER not in message.text
-        if before.strip() and not panic:
+        excused = self._tracebacks.excuses(line, message)
+        before, header, _ = message.text.partition(HEADER)
+        if before.strip() and header:
             match = self._chain.match(message.text, message.level)
             if match is not None:
                 # Words of its own head a traceback, not the line before.
-                excused = match.rule.kind in (Kind.HARMLESS, Kind.REQUEST_ERROR)
+                excused = match.rule.kind in EXCUSES
                 if match.rule.kind in (Kind.CASCADE, Kind.STOP):
                     self._fold(line, message, time, match.rule.kind, match)
-        if key in self._blocks:
-            self._close_block(key)
-        # A message that ends in the header may be followed by lines with its prefix or without.
-        bare = None if prefixed(message) else True
-        block = self._blocks[key] = Block(
-            line.number,
-            source(line),
-            bare=bare,
-            excused=excused,
-            panic=panic,
-            margin=len(before) if before.isspace() else 0,
-            frames=self._library.index.frames,
-        )
-        if block.take_whole(line.number, message.text, self.last_time):
-            self._close_block(key)
+        self._tracebacks.begin(line, message, self._chain, self.last_time, excused=excused)
 
     def _excuse_by(self, line: Line | None) -> None:
         """Ask the line before a traceback, which was not searched for, whether it excuses it."""
@@ -439,76 +390,5 @@ class Stream:
         assert self._chain is not None
         message = self._chain.prefixes.strip(line.enveloped.text)
         match = self._chain.match(message.text, message.level or line.enveloped.level)
-        if match is not None and match.rule.kind in (Kind.HARMLESS, Kind.REQUEST_ERROR):
-            self._excused[writer(line, message)] = (
-                line.number,
-                excuse(match.rule.kind, line, message),
-            )
-
-    def _offer_to_blocks(self, line: Line, message: Message) -> bool:
-        """Give a line to the traceback that it belongs to; True when that is all it says."""
-        key, origin = writer(line, message), source(line)
-        has_prefix = prefixed(message)
-        for other, block in reversed(tuple(self._blocks.items())):
-            if has_prefix:
-                mine = other == key and block.bare is not True
-                ends = block.source == origin and block.bare is True and block.raised
-            else:
-                mine = block.source == origin and block.bare is not False
-                ends = False
-            if ends:
-                self._close_block(other)
-                continue
-            if not mine:
-                if not block.passes():
-                    self._close_block(other)
-                continue
-            block.bare = not has_prefix
-            if HEADER in message.text and (block.raised or has_prefix):
-                heading, _, _ = message.text.partition(HEADER)
-                if heading.strip():
-                    self._close_block(other)  # a new story of the same writer
-                    return False
-            if block.take(line.number, message.text, self.last_time):
-                return True
-            self._close_block(other, message.text)
-            return False
-        return False
-
-    def _close_block(self, key: str, followed_by: str = "") -> None:
-        block = self._blocks.pop(key)
-        if not block.chain:
-            return
-        assert self._chain is not None
-        ends = block.main and "ank" not in key and "Worker" not in key
-        of_request = ANSWERED_BADLY.search(followed_by) is not None
-        for found in judge(block, self._chain, self._library.exceptions):
-            # A failed request is excused, but not what it tells of a dead engine.
-            if not block.excused or (
-                found.kind is Kind.CASCADE and found.match and found.match.rule.fatal
-            ):
-                self._emit(found, ends=ends, of_request=of_request)
-
-    def _emit(self, found: Judgement, *, ends: bool, of_request: bool) -> None:
-        """Fold what a traceback tells; the last word of a main module ends its process."""
-        failure = found.failure
-        if failure is not None:
-            failure = replace(
-                failure, fatal=failure.fatal or ends, of_request=of_request, until=found.until
-            )
-        self.machine.fold(
-            Event(
-                kind=found.kind,
-                ends=ends and not found.second,
-                line=found.line,
-                text=found.text[:TEXT_SHOWN],
-                time=found.time if found.time is not None else self.last_time,
-                rule=found.match.rule if found.match else None,
-                failure=failure,
-            )
-        )
-
-
-def _wraps(enveloped: Enveloped) -> bool:
-    """Does the stamp stand before a program's line? A supervisor's own line wraps nothing."""
-    return enveloped.stamp is not None and not OWN_LINES & set(enveloped.kinds)
+        if match is not None and match.rule.kind in EXCUSES:
+            self._tracebacks.excuse(match.rule.kind, line, message)
