@@ -10,11 +10,13 @@ bars-cr     progress bars, redrawn on one line
 restarts    2,000 lives that die while they load
 cri         normal, in a container runtime's envelope
 journald    normal, as `journalctl -o short-iso` prints it
+docker      normal, as docker's json-file driver keeps it
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import sys
 import time
@@ -425,6 +427,13 @@ def journald(server: Server, parts: Iterator[str]) -> Iterator[str]:
         yield f"{server.stamp('%Y-%m-%dT%H:%M:%S')}+00:00 node serve[{server.pid}]: {line}\n"
 
 
+def docker(server: Server, parts: Iterator[str]) -> Iterator[str]:
+    """The records of docker's json-file driver."""
+    for line in lines(parts):
+        stamp = f"{server.stamp('%Y-%m-%dT%H:%M:%S')}.{int(server.now % 1 * 1e9):09d}Z"
+        yield f'{{"log":{json.dumps(line + chr(10))},"stream":"stderr","time":"{stamp}"}}\n'
+
+
 KINDS: Final[dict[str, Callable[[Server, int], Iterator[str]]]] = {
     "normal": normal,
     "quiet": lambda server, size: normal(server, size, access=False),
@@ -434,6 +443,7 @@ KINDS: Final[dict[str, Callable[[Server, int], Iterator[str]]]] = {
     "restarts": restarts,
     "cri": lambda server, size: cri(server, normal(server, size)),
     "journald": lambda server, size: journald(server, normal(server, size)),
+    "docker": lambda server, size: docker(server, normal(server, size)),
 }
 
 

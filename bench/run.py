@@ -58,6 +58,7 @@ CASES: Final = (
     Case("bars, redrawn", "bars-cr"),
     Case("CRI envelope", "cri"),
     Case("journald envelope", "journald"),
+    Case("docker json-file", "docker"),
     Case("2,000 restarts", "restarts", share=0),
 )
 

@@ -43,6 +43,9 @@ class SlowWalk(Walk):
         taker.aim(place.offset(stop))
         place.leave()
 
+    def passes(self, buffer: bytes, start: int, stop: int, taker: Taker) -> bool:
+        return False
+
     def _is_hit(self, raw: bytes, aim: Aim) -> bool:
         quotes = self._search.filters(aim)[2]
         if any(quote in raw[:QUOTE_WITHIN] for quote in quotes):

@@ -33,7 +33,8 @@ def test_a_fixture_reads_the_same_byte_by_byte(path: Path) -> None:
 
 @pytest.mark.parametrize("server", ["vllm", "sglang", "llama-cpp"])
 @pytest.mark.parametrize(
-    "kind", ["normal", "quiet", "prompts", "bars", "bars-cr", "restarts", "cri", "journald"]
+    "kind",
+    ["normal", "quiet", "prompts", "bars", "bars-cr", "restarts", "cri", "journald", "docker"],
 )
 def test_a_made_log_reads_the_same_slowly_and_fast(
     kind: str, server: str, monkeypatch: pytest.MonkeyPatch

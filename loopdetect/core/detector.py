@@ -32,7 +32,7 @@ from loopdetect.core.recognise import Unknown
 from loopdetect.core.search import Aim, search_of
 from loopdetect.core.stream import HEAD_LINES, Stream
 from loopdetect.core.streams import Streams, service_names
-from loopdetect.core.transcode import is_json_envelope, transcode
+from loopdetect.core.transcode import ESCAPED, goes_on, is_json_envelope, pieces, transcode
 from loopdetect.core.verdict import report_of
 from loopdetect.core.walk import Walk
 from loopdetect.model import Policy, Report, SourceFile
@@ -184,6 +184,12 @@ class Detector:
         if self._margins:
             buffer = without(self._margins, buffer[start:stop])
             start, stop = 0, len(buffer)
+        if self._transcode and self._transcript is None:
+            for first, last in pieces(buffer, start, stop):
+                if not self._passes(buffer, first, last):
+                    plain = transcode(buffer[first:last])
+                    self._walk.region(plain, 0, len(plain), self)
+            return
         if self._transcode:
             buffer = transcode(buffer[start:stop])
             start, stop = 0, len(buffer)
@@ -193,6 +199,14 @@ class Detector:
             self._place.leave()
             return
         self._walk.region(buffer, start, stop, self)
+
+    def _passes(self, buffer: bytes, start: int, stop: int) -> bool:
+        """Pass over a piece of JSON records in which nothing is found; False if it is to be read."""
+        return (
+            buffer.find(ESCAPED, start, stop) < 0
+            and not goes_on(buffer, start, stop)
+            and self._walk.passes(buffer, start, stop, self)
+        )
 
     def sequential(self) -> bool:
         """True while every segment is wanted, not only the hits."""

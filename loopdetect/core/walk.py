@@ -77,6 +77,20 @@ class Walk:
         self._passed = self._last(buffer, start, stop, region.behind)
         self.place.leave()
 
+    def passes(self, buffer: bytes, start: int, stop: int, taker: Taker) -> bool:
+        """Pass over whole segments in which nothing is found; False if they are to be read."""
+        self.place.enter(buffer, start, stop)
+        if taker.sequential() or taker.aim(self.place.offset(start)) is not self.aim:
+            return False
+        lines, bars, _ = self._search.filters(self.aim)
+        if lines.offsets(buffer, start, stop) or (
+            not self.aim.serving and bars.offsets(buffer, start, stop)
+        ):
+            return False
+        self._passed = self._last(buffer, start, stop, start)
+        self.place.leave()
+        return True
+
     def _last(self, buffer: bytes, start: int, stop: int, behind: int) -> bytes | None:
         """Return the last segment of a region if it was passed over."""
         at = max(start, buffer.rfind(b"\n", start, stop - 1) + 1)
