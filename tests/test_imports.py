@@ -31,6 +31,8 @@ ALLOWED = {
     ("run", "--help"): {"click"},
     ("run", "--stay", "-q", "--", "false"): {"click", *ENGINE},
     ("profiles", "list"): {"click", "tabulate", "wcwidth"},
+    ("scan", "--help"): {"click"},
+    ("scan", "--format", "json", str(LOG)): {"click", *ENGINE},
 }
 # Parts of the standard library that cost, and what must not be there of ours.
 COSTLY = {
@@ -44,6 +46,8 @@ COSTLY = {
         "loopdetect.probe.http_probe",
     },
     ("inspect", "-q", str(LOG)): {"asyncio", "loopdetect.live", "loopdetect.probe"},
+    ("scan", "--help"): {"asyncio", "multiprocessing", "loopdetect.core", "loopdetect.scan"},
+    ("scan", "--format", "json", str(LOG)): {"asyncio", "multiprocessing", "loopdetect.live"},
 }
 
 

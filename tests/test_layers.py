@@ -67,9 +67,10 @@ PARTS = {
     "remote": part("errors core live probe remote", "urllib3"),
     "metrics": part("__init__ model errors render follow metrics", "prometheus_client"),
     "state": part("errors state"),
+    "scan": part("__init__ model errors profiles core source render scan"),
     "cli": part(
         "__init__ model errors written profiles core source probe arguments compare notable render cli "
-        "finding expectation settings redact check follow live alert metrics state launch remote",
+        "finding expectation settings redact check follow live alert metrics state launch remote scan",
         "click rich psutil prometheus_client urllib3",
     ),
 }

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from types import FrameType
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -14,6 +11,7 @@ from loopdetect.cli import library
 from loopdetect.cli.exit_codes import ExitCode
 from loopdetect.cli.options import format_option, output_options, profile_option
 from loopdetect.cli.output import destination
+from loopdetect.cli.termination import Terminated, terminable
 from loopdetect.cli.wait_options import WaitCommand, goal_options, health_options
 from loopdetect.cli.wait_remote import Distant, distant_evidence, ssh_options
 from loopdetect.cli.wait_session import Evidence, Request, assemble, code_of, tell
@@ -26,10 +24,6 @@ if TYPE_CHECKING:
 
 PROCESS_INTERVAL_S: Final = 0.25
 UNIT_INTERVAL_S: Final = 1.0
-
-
-class Terminated(BaseException):
-    """SIGTERM came."""
 
 
 @click.command(cls=WaitCommand)
@@ -70,7 +64,7 @@ def wait(
     target = destination(output, color)
     known, forced = library.load(profiles)
     try:
-        with _terminable(), ExitStack() as stack:
+        with terminable(), ExitStack() as stack:
             if place is not None:
                 options = Distant(place, ssh_command, request.health, pid, pid_file, unit)
                 evidence = distant_evidence(
@@ -130,17 +124,3 @@ def _process_probe(pid: int | None, pid_file: str | None, unit: str | None) -> P
 
         return UnitProbe(unit)
     return None
-
-
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """Let SIGTERM end the wait in good order."""
-
-    def leave(number: int, frame: FrameType | None) -> None:
-        raise Terminated
-
-    before = signal.signal(signal.SIGTERM, leave)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

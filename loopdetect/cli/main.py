@@ -58,6 +58,11 @@ COMMANDS: Final = {
         "check",
         "Hold logs against what is expected of them: for pre-commit and CI.",
     ),
+    "scan": (
+        "loopdetect.cli.cmd_scan",
+        "scan",
+        "Read many logs and group them by how they failed.",
+    ),
     "redact": (
         "loopdetect.cli.cmd_redact",
         "redact",
@@ -108,6 +113,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     gc.set_threshold(GARBAGE)
     try:
         code = _invoke(sys.argv[1:] if argv is None else list(argv))
+        if argv is None:
+            # The process ends here: what it still holds need not be looked through once more.
+            gc.freeze()
         sys.stdout.flush()
     except BrokenPipeError:
         _abandon_stdout()
