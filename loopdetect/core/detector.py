@@ -16,10 +16,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from loopdetect.core.context import NEAR, Contexts
-from loopdetect.core.envelope import Enveloped, peel, uncoloured
+from loopdetect.core.envelope import Enveloped, peel, uncoloured, whole
 from loopdetect.core.line import Line
 from loopdetect.core.lines import CUT_MARK, MAX_SEGMENT, Cutter
-from loopdetect.core.margin import margins_of, without
+from loopdetect.core.margin import line_numbers_of, margins_of, without
 from loopdetect.core.newest_first import MAX_TURNED, is_newest_first, renumbered, turned
 from loopdetect.core.place import LOOKBACK
 from loopdetect.core.polling import looks_like_transcript
@@ -150,13 +150,15 @@ class Detector:
     def _open(self) -> None:
         head, self._head = bytes(self._head or b""), None
         sample = head[:HEAD]
+        self._margins = line_numbers_of(sample)
+        sample = without(self._margins, sample)
         polled = self._as_transcript
         if polled is None:
             polled = looks_like_transcript(sample)
-            if not polled:
-                self._margins = margins_of(sample)
-            if self._margins:
-                sample = without(self._margins, sample)
+            margins = () if polled or is_json_envelope(sample) else margins_of(sample)
+            if margins:
+                self._margins += margins
+                sample = without(margins, sample)
                 polled = looks_like_transcript(sample)
         self._transcode = is_json_envelope(sample)
         self._names = service_names(sample)
@@ -261,7 +263,7 @@ class Detector:
                 if _is_part(raw):
                     self._part_hit = self._part_hit or hit
                     return
-                enveloped = self._joined(at, enveloped)
+                enveloped = whole(self._joined(at, enveloped))
                 hit, self._part_hit = hit or self._part_hit, False
         else:
             outer = peel(uncoloured(head.decode("utf-8", "replace")), self._names)

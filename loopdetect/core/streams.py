@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Final
 
 from loopdetect.core.context import Contexts
-from loopdetect.core.envelope import Enveloped, host_of, uncoloured
+from loopdetect.core.envelope import NO_HOST, Enveloped, host_of, is_stamped, uncoloured
 from loopdetect.core.programs import GAVE_UP, block_program, program_of
 from loopdetect.core.recognise import IdentifyRules
 from loopdetect.core.stream import Stream
@@ -17,6 +17,7 @@ from loopdetect.profiles import Library
 
 MAX_STREAMS: Final = 200
 NAMES_TRIED: Final = 20
+STAMPED_LINES: Final = 3
 # What a supervisor calls itself among the programs whose lines it prefixes.
 DAEMONS: Final = ("PM2", "system")
 
@@ -140,6 +141,7 @@ def service_names(sample: bytes) -> frozenset[str]:
     """Return the names that stand before lines often enough to be services (compose) or pods (stern)."""
     counts: Counter[str] = Counter()
     hosts: Counter[str] = Counter()
+    stamped = 0
     for raw in sample.split(b"\n"):
         text = uncoloured(raw[:200].decode("utf-8", "replace"))
         name, bar, _ = text.partition("|")
@@ -152,9 +154,12 @@ def service_names(sample: bytes) -> frozenset[str]:
         host = host_of(text)
         if host is not None:
             hosts[host] += 1
+        stamped += is_stamped(text)
     known = {name for name, count in counts.items() if count >= (3 if " " in name else 2)}
     pods = Counter(name.split(" ", 1)[0] for name in known if " " in name)
     known |= {f"several:{pod}" for pod, containers in pods.items() if containers > 1}
     if sum(count >= 3 for count in hosts.values()) > 1:
         known |= {f"host:{host}" for host in hosts}
+    if stamped >= STAMPED_LINES and hosts.total() * 2 < stamped:
+        known.add(NO_HOST)  # as `ts` writes; of words before a colon some look like a host's
     return frozenset(known)
