@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final
 
+from loopdetect.core.late import Late
 from loopdetect.core.timestamp import MONTHS, Stamp, parse
 from loopdetect.model import Shared
 
@@ -21,10 +22,14 @@ ANSI: Final = re.compile(
     r"|(?:#033|\^\[|\\x1b|\\u001b|\\033|\ufffd|\u241b|\u2190)\[[0-9;]{0,12}m"
     r"|\[(?:0;0|[01];3[0-7])m"
 )
+# Among the names of services: the lines have stamps like those of a syslog, but no hosts.
+NO_HOST: Final = "host-less"
 # What each of them holds but the first, which begins with ESC.
 _COLOUR: Final = re.compile(r"\[[0-9;]{0,12}m")
 
 _LEVELS: Final = "TRACE|DEBUG|DEBG|INFO|WARN|WARNING|ERROR|ERRO|CRIT|CRITICAL|FATAL|BLAT|TRAC"
+# What stands behind a level where the stamp before it is not the program's own: it has its own.
+_ITS_OWN: Final = r":| \d\d-\d\d \d\d:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,20 +131,20 @@ _ENVELOPES: Final = (
     ),
     (
         "stamp-iso",
-        rf"(?P<time>\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d))[ \t](?! *(?:{_LEVELS})\b(?!:))(?P<text>.*)",
+        rf"(?P<time>\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d))[ \t](?! *(?:{_LEVELS})\b(?!{_ITS_OWN}))(?P<text>.*)",
     ),
     ("s6-log", r"(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{9})  (?P<text>.*)"),
     (
         "stamp-viewer",
         rf"(?P<time>[A-Z][a-z]{{2}} \d{{1,2}}, \d{{4}} @ {_CLOCK}|\d{{1,2}}/\d{{1,2}}/\d{{4}}, {_CLOCK}(?: [AP]M)?"
         rf"|\d{{4}}-\d\d-\d\d {_CLOCK}(?= {_ZONE_WORD}[ \t]))(?: {_ZONE_WORD})?(?: {{4}}|[ \t])"
-        rf"(?!- |\[?(?:{_LEVELS})\b(?!:))(?P<text>.*)",
+        rf"(?!- |\[?(?:{_LEVELS})\b(?!{_ITS_OWN}))(?P<text>.*)",
     ),
     (
         "stamp-plain",
-        rf"(?P<time>\d{{4}}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?)[ \t](?!- | *\[?(?:{_LEVELS})\b(?!:))(?P<text>.*)",
+        rf"(?P<time>\d{{4}}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?)[ \t](?!- | *\[?(?:{_LEVELS})\b(?!{_ITS_OWN}))(?P<text>.*)",
     ),
-    ("stamp-ts", rf"(?P<time>[A-Z][a-z]{{2}}{_DAY}) (?! *(?:{_LEVELS})\b(?!:))(?P<text>.*)"),
+    ("stamp-ts", rf"(?P<time>[A-Z][a-z]{{2}}{_DAY}) (?! *(?:{_LEVELS})\b(?!{_ITS_OWN}))(?P<text>.*)"),
     (
         "csv",
         rf'"?(?P<time>{_TIME}{_ZONE}|\d{{13}})"?,(?:[^,"]{{0,80}},){{0,3}}"(?P<text>.*)"\s*',
@@ -176,7 +181,7 @@ _JSON_TIMES: Final = (
     "__REALTIME_TIMESTAMP",
     "date",
 )
-_JSON_TEXTS: Final = ("log", "message", "MESSAGE", "msg", "textPayload", "event")
+_JSON_TEXTS: Final = ("log", "message", "MESSAGE", "msg", "textPayload", "event", "line", "body")
 _JSON_LEVELS: Final = ("level", "levelname", "severity", "lvl")
 
 
@@ -190,21 +195,23 @@ def peel(text: str, services: frozenset[str] = frozenset()) -> Enveloped:
     """Take all envelopes off one line (ANSI already stripped); `services` are known compose names."""
     line = Enveloped(text)
     if _BARE_TEXT.match(text):
-        return _without_padding(line)
+        return whole(line)
     for _ in range(5):
         inner = _peel_once(line, services)
         if inner is None:
-            return _without_padding(line)
+            # A part of a line may end anywhere.
+            return line if "cri" in line.kinds else whole(line)
         line = inner
     return line
 
 
-def _without_padding(line: Enveloped) -> Enveloped:
-    """A terminal pads what is copied from it; no program's words end in blanks but by accident."""
+def whole(line: Enveloped) -> Enveloped:
+    """Return a whole line without the blanks at its end.
+
+    A terminal pads what is copied from it; no program's words end in blanks but by accident.
+    """
     text = line.text
-    if text[-1:] not in (" ", "\t") or "cri" in line.kinds:  # a part of a line may end anywhere
-        return line
-    return replace(line, text=text.rstrip(" \t"))
+    return replace(line, text=text.rstrip(" \t")) if text[-1:] in (" ", "\t") else line
 
 
 def _peel_once(line: Enveloped, services: frozenset[str]) -> Enveloped | None:
@@ -218,7 +225,7 @@ def _peel_once(line: Enveloped, services: frozenset[str]) -> Enveloped | None:
             return None
         envelopes = _BY_FIRST[first] = _that_open_with(_opening(first))
     for name, pattern in envelopes:
-        if name in line.kinds:
+        if name in line.kinds or (name == "syslog" and NO_HOST in services):
             continue
         match = pattern.match(text)
         if match and (
@@ -330,9 +337,15 @@ def _json_time(value: object) -> Stamp | None:
     return parse(value) if isinstance(value, str) else None
 
 
-_HOSTS: Final = re.compile(
+_STAMPED: Final = Late(rf"{_SYSLOG} ")
+_HOSTS: Final = Late(
     rf"(?:{_SYSLOG}|{_TIME}{_ZONE}) (?P<host>[\w.-]+) [^\s\[\]:]+(?:\[\d+\])?: "
 )
+
+
+def is_stamped(text: str) -> bool:
+    """True when a line begins with the stamp that a syslog has, with or without a host behind it."""
+    return _STAMPED.match(text) is not None
 
 
 def host_of(text: str) -> str | None:
