@@ -29,7 +29,7 @@ MAX_FOREIGN_SINCE: Final = 16
 MAX_CONTINUATION: Final = 60
 FRAME: Final = re.compile(r' +File "[^"]+", line \d+, in ')
 _EXCEPTION: Final = re.compile(
-    r"(?:(?:[A-Za-z_]\w*\.|<\w+>\.)*(?P<type>_?[A-Z]\w*[a-z]\w*)(?:\([\w.]*\))?"
+    r"(?!(?:Message|Arguments): )(?:(?:[A-Za-z_]\w*\.|<\w+>\.)*(?P<type>_?[A-Z]\w*[a-z]\w*)(?:\([\w.]*\))?"
     r"|(?:[A-Za-z_]\w*\.)+(?P<low>\w*(?:[Ee]rror|timeout))(?=:|$))(?:: ?(?P<text>.*)|$)",
     re.DOTALL,
 )
@@ -139,6 +139,11 @@ class Block:
     def raised(self) -> bool:
         """True once the exception itself was read: what follows may be another story."""
         return self._at is not _At.FRAMES
+
+    @property
+    def of_request(self) -> bool:
+        """True when its frames lead through what handles one request, and no further than that request."""
+        return self._phase is Phase.SERVING and not self.main
 
     def passes(self) -> bool:
         """Count a line of another writer; False when the block has waited long enough."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from loopdetect.core import restarts
-from loopdetect.core.event import Event
+from loopdetect.core.event import Event, Failure
+from loopdetect.core.fingerprint import mask
 from loopdetect.core.open_run import OpenRun
 from loopdetect.core.outcome import PROBED, settle
 from loopdetect.core.pod_events import age_and_count, started_since
@@ -17,6 +19,11 @@ if TYPE_CHECKING:
     from loopdetect.core.run import Machine
 
 MAX_FAILURES: Final = 64
+# A program that has said more than this is hardly starting any more.
+START_LINES: Final = 400
+_OWN_WORDS: Final = "generic/own-words"
+_OWN_GOODBYE: Final = "generic/own-goodbye"
+_BEGUN: Final = f"{_OWN_WORDS}-begins"
 # What a shell script that started the server answers after these is its own status.
 _LAST_WORDS: Final = frozenset({"SIGKILL", *CRASH_SIGNALS})
 
@@ -44,12 +51,15 @@ def failure(machine: Machine, event: Event) -> None:
     machine.polled_restart(event, None)
     if event.ends:
         machine.retold(machine.open, event)
-    if _another_death(machine, event, fatal=failure.fatal):
+    if _another_death(machine, event, fatal=failure.fatal) or _fails_again(machine.open, event):
         machine.open_next(event)
     run = machine.opened(event)
     run.spoke_last = run.spoke_last or event.ends
     if failure.weak and failure.reason == PROBED:
         run.notices = max(run.notices, 1)  # something is asked whether it is up
+    if _sent_away(run, event):
+        run.stop_line = run.goodbye_line = None
+        _die(machine, run, event, failure.phase)
     asked = run.stop_line is not None and event.line >= run.stop_line
     if asked and run.dead_line is None and not failure.outside:
         return
@@ -67,6 +77,25 @@ def failure(machine: Machine, event: Event) -> None:
         run.outside = run.outside or failure.outside
         if failure.outside and machine.container_row is not None:
             _container_started(machine, machine.container_row)
+
+
+def _fails_again(run: OpenRun | None, event: Event) -> bool:
+    """Is it the same fault once more, well after a supervisor said that it starts the program again?"""
+    if run is None or run.marked or not run.restart_said or event.failure is None:
+        return False
+    if event.time is None or run.last_time is None:
+        return False
+    same = any(f.text == event.failure.text for f in run.failures)
+    return same and event.time - run.last_time > restarts.CONCURRENT_S
+
+
+def _sent_away(run: OpenRun, event: Event) -> bool:
+    """Was the server stopped by the program that started it, which now dies of the fault before?"""
+    failure, at = event.failure, run.stop_line
+    if failure is None or failure.weak or at is None or run.dead_line is not None or run.answered:
+        return False
+    near = [f for f in run.failures if not f.weak and 0 <= at - f.line <= restarts.NEAR_LINES]
+    return bool(near) and (event.ends or any(f.text == failure.text for f in near))
 
 
 def _is_tabled(machine: Machine) -> bool:
@@ -90,6 +119,9 @@ def cascade(machine: Machine, event: Event) -> None:
     """Take a line that tells that the run is dying, but not why."""
     rule = event.rule
     fatal = rule.fatal if rule else True
+    if rule is not None and rule.id.startswith(_OWN_WORDS):
+        _complain(machine, event)
+        return
     if machine.open is None and not fatal:
         return
     if fatal:
@@ -111,6 +143,39 @@ def cascade(machine: Machine, event: Event) -> None:
         _die(machine, run, event, None)
 
 
+def _complain(machine: Machine, event: Event) -> None:
+    """Keep what an unknown program says of its start: what it is at, or what may prove its last word."""
+    run = machine.open
+    if not machine.anonymous or machine.polled or event.line > START_LINES:
+        return
+    if run is not None and (run.ready or run.answered or run.dead_line is not None):
+        return
+    rule = event.rule.id if event.rule is not None else ""
+    if rule == _BEGUN:
+        _begins(machine, event)
+        return
+    run = machine.opened(event)
+    if rule == f"{_OWN_WORDS}-at-it":
+        run.notices, run.notice_line, run.notice_text = 1, event.line, event.text
+        run.last_said = None  # it gets on
+        return
+    said = run.last_said
+    if said is not None and event.line - max(said.line, said.until) <= restarts.NEAR_LINES:
+        run.last_said = replace(said, until=event.line)
+    elif rule != f"{_OWN_WORDS}-cause":
+        run.last_said = Failure(event.line, event.text, "unknown", vague=True)
+
+
+def _begins(machine: Machine, event: Event) -> None:
+    """Take an unknown program's word that it begins: the same word again, after a fault, is another run's."""
+    run, word = machine.open, (_BEGUN, None, mask(event.text))
+    if run is None or not (run.last_said or run.failures):
+        machine._starts.add(word)
+    elif not run.marked and word in machine._starts:
+        run.anonymous = True
+        machine.open_next(event)
+
+
 def _was_serving(machine: Machine, run: OpenRun, event: Event, proof: bool) -> None:
     """What only a serving engine prints proves, in a log that begins in mid-run, that it served."""
     if proof and not run.marked and run.dead_line is None:
@@ -129,6 +194,8 @@ def _die(machine: Machine, run: OpenRun, event: Event, phase: Phase | None) -> N
 def stop(machine: Machine, event: Event) -> None:
     """Take the word of somebody who asked for the end, or a goodbye."""
     rule = event.rule
+    if rule is not None and rule.id == _OWN_GOODBYE and not machine.anonymous:
+        return
     if machine.open is None and rule is not None and not rule.asked:
         return
     run = machine.opened(event)

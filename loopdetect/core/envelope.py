@@ -57,9 +57,7 @@ def uncoloured(text: str) -> str:
 _TIME: Final = r"\d{4}-\d\d-\d\d[T _]\d\d:\d\d:\d\d(?:[.,]\d+)?"
 _ZONE: Final = r"(?:Z|[+-]\d\d:?\d\d)?"
 _CLOCK: Final = r"\d{1,2}:\d\d:\d\d(?:[.,]\d{1,9})?"
-_ZONE_WORD: Final = (
-    r"(?:UTC|GMT|[CEW]E?S?T|BST|MSK|[IJKH]S?T|HKT|SGT|[AECMP][SD]T|AE[SD]T|NZ[SD]T)"
-)
+_ZONE_WORD: Final = r"(?:UTC|GMT|[CEW]E?S?T|BST|MSK|[IJKH]S?T|HKT|SGT|[AECMP][SD]T|AE[SD]T|NZ[SD]T)"
 _DAY: Final = r" [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)?"
 # The journal writes the month in the language of its reader.
 _MONTH: Final = (
@@ -144,7 +142,10 @@ _ENVELOPES: Final = (
         "stamp-plain",
         rf"(?P<time>\d{{4}}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?)[ \t](?!- | *\[?(?:{_LEVELS})\b(?!{_ITS_OWN}))(?P<text>.*)",
     ),
-    ("stamp-ts", rf"(?P<time>[A-Z][a-z]{{2}}{_DAY}) (?! *(?:{_LEVELS})\b(?!{_ITS_OWN}))(?P<text>.*)"),
+    (
+        "stamp-ts",
+        rf"(?P<time>[A-Z][a-z]{{2}}{_DAY}) (?! *(?:{_LEVELS})\b(?!{_ITS_OWN}))(?P<text>.*)",
+    ),
     (
         "csv",
         rf'"?(?P<time>{_TIME}{_ZONE}|\d{{13}})"?,(?:[^,"]{{0,80}},){{0,3}}"(?P<text>.*)"\s*',
@@ -338,9 +339,7 @@ def _json_time(value: object) -> Stamp | None:
 
 
 _STAMPED: Final = Late(rf"{_SYSLOG} ")
-_HOSTS: Final = Late(
-    rf"(?:{_SYSLOG}|{_TIME}{_ZONE}) (?P<host>[\w.-]+) [^\s\[\]:]+(?:\[\d+\])?: "
-)
+_HOSTS: Final = Late(rf"(?:{_SYSLOG}|{_TIME}{_ZONE}) (?P<host>[\w.-]+) [^\s\[\]:]+(?:\[\d+\])?: ")
 
 
 def is_stamped(text: str) -> bool:

@@ -10,10 +10,12 @@ from loopdetect.core.late import Late
 from loopdetect.core.looks import (
     BODIES,
     CHATTER,
+    CURLED,
     HEALTH,
     HEALTH_AT_END,
     HEALTHY,
     LISTED,
+    LOGGED,
     MAX_WORDS,
     MEMORY,
     OF_HEALTH,
@@ -22,6 +24,7 @@ from loopdetect.core.looks import (
     PROCESS,
     RESTARTS,
     SIZE,
+    STATED,
     WORD,
     uptime_of,
 )
@@ -38,7 +41,7 @@ from loopdetect.core.snapshot import Snapshot
 MAX_FIELDS: Final = 14
 MAX_WIDTH: Final = 400
 # States of containers, units and pods, as their tools name them.
-_UP: Final = frozenset({"healthy", "ready"})
+_UP: Final = frozenset({"healthy", "ready", "inservice", "available", "serving", "deployed"})
 _ALIVE: Final = frozenset({"running", "active", "alive", "up"})
 _OVER: Final = frozenset(
     {
@@ -80,6 +83,17 @@ _YES: Final = frozenset({"true", "yes", "1", "alive", "running", "up"})
 _ROW: Final = Late(r"\S+ +RUNNING +pid (?P<pid>\d+), uptime (?P<up>[\w:, ]+)$")
 # `pm2 list`: pid, time up, restarts, status.
 _PM2: Final = Late(r"│ *\d+ +│.*│ (?P<pid>\d+|N/A) +│ \S+ +│ (?P<count>\d+) +│ (?P<state>\w+) +│")
+# `systemctl status`, `pgrep -a`, `ps -o pid,etime,…`
+_UNIT: Final = Late(
+    r"\s*(?:Active: (?P<state>\w+) \((?P<sub>[\w-]+)|(?:Main PID|Process): (?P<pid>\d+) (?:\(|\w+=.*\()(?P<what>[^()]*)\)\s*$)",
+    holds=("Active: ", "Main PID", "Process: "),
+)
+_PGREP: Final = Late(
+    r" *(?P<pid>\d{2,8}) +(?:(?:\d+-)?(?:\d\d:)?\d\d:\d\d(?: +[\d.]+)* +[RSDZTI][\w<+]*(?: |$)"
+    r"|(?:/\S+/)?(?:python[\d.]*|vllm|sglang|llama-server|ollama|text-generation-\w+|tritonserver|ray|uvicorn|gunicorn)(?: |:))",
+    begins=" 0123456789",
+)
+_CODE_OF: Final = Late(r".*status=(?P<code>\d{1,3})\b")
 _BOX: Final = ("┌", "├", "└", "│", "╭", "╰")
 _PID_IN_WORDS: Final = Late(
     r".{0,60}\b(?:heartbeat|alive|running|started|up|healthy|ok)\b.{0,20}\bPID[ :=]+(?P<pid>\d+)\)?\W*$",
@@ -113,6 +127,12 @@ def take_facts(snapshot: Snapshot, text: str) -> str:
     if row:
         snapshot.pid = row["pid"]
         return ""
+    if _unit(snapshot, text):
+        return ""
+    listed_pid = _PGREP.match(text)
+    if listed_pid:
+        snapshot.pid = snapshot.pid or listed_pid["pid"]
+        return ""
     chatter = CHATTER.match(text)
     if chatter:
         code = chatter["code"] or chatter["answered"]
@@ -133,8 +153,26 @@ def take_facts(snapshot: Snapshot, text: str) -> str:
         return ""
     if text.strip() and _words(snapshot, text):
         beside = _BESIDE.match(text)
-        return beside["rest"].rstrip("'\"") if beside else ""
+        if beside:
+            return beside["rest"].rstrip("'\"")
+        return next((text[m.start() :] for m in LOGGED.finditer(text) if m.start()), "")
     return text
+
+
+def _unit(snapshot: Snapshot, text: str) -> bool:
+    """Take what `systemctl status` says of a unit and of its main process."""
+    told = _UNIT.match(text)
+    if told is None:
+        return False
+    if told["pid"] is None:
+        running = told["state"] == "active"
+        snapshot.alive = running if running or told["state"] != "activating" else False
+    elif told["what"].startswith("code="):
+        code = _CODE_OF.match(told["what"])
+        snapshot.exit_code = int(code["code"]) if code else snapshot.exit_code
+    else:
+        snapshot.pid = told["pid"]
+    return True
 
 
 def _drop_traceback(snapshot: Snapshot) -> None:
@@ -165,6 +203,10 @@ def _words(snapshot: Snapshot, text: str) -> bool:
         return True
     if says_ready(text):
         snapshot.ready = True
+        return True
+    stated = STATED.match(own) if len(own) < MAX_WORDS and not snapshot.lines else None
+    if stated:
+        _state(snapshot, stated["word"].lower())
         return True
     if DIED.match(own) and not _TOLD_HOW.search(own):
         snapshot.alive = False
@@ -201,6 +243,10 @@ def _field(snapshot: Snapshot, text: str) -> int:
     if answered:
         snapshot.ready |= answered["yes"].lower() in _YES
         return answered.end()
+    curled = CURLED.match(text)
+    if curled:
+        snapshot.health = 200 if int(curled["rc"]) == 0 else 0
+        return curled.end()
     health = HEALTH.match(text)
     if health:
         snapshot.health = int(health["code"] or health["bare"])
@@ -229,14 +275,17 @@ def _field(snapshot: Snapshot, text: str) -> int:
         return flag.end()
     word = WORD.match(text)
     if word:
-        state = word["word"].lower()
-        snapshot.ready |= state in _UP
-        if state in _OVER:
-            snapshot.alive = False
-        elif state in _ALIVE and snapshot.alive is None:
-            snapshot.alive = True
+        _state(snapshot, word["word"].lower())
         return word.end()
     return 0
+
+
+def _state(snapshot: Snapshot, state: str) -> None:
+    snapshot.ready |= state in _UP
+    if state in _OVER:
+        snapshot.alive = False
+    elif state in _ALIVE and snapshot.alive is None:
+        snapshot.alive = True
 
 
 def _flag(snapshot: Snapshot, name: str, value: str) -> None:

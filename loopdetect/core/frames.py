@@ -7,7 +7,9 @@ from collections import Counter
 from itertools import pairwise
 from typing import Final
 
+from loopdetect.core.late import Late
 from loopdetect.core.looks import HEALTH, is_answer
+from loopdetect.core.timestamp import DAY, parse
 
 ENOUGH: Final = 3
 TRIED: Final = 6
@@ -19,6 +21,24 @@ TOP: Final = 3
 MAX_PAGE: Final = 80
 _STARTS: Final = re.compile(r"(?i)start|launch|boot|attempt|\brun\b|round|\btry")
 _LOGGED: Final = re.compile(r"\s*\[?(?:TRACE|DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL)\b")
+# A command that looks at a server, as a prompt, an agent or a loop shows it before what it printed.
+_COMMAND: Final = Late(
+    r"(?!\+ )(?:.{0,90}?[$#>❯%('\"`•⏺●➜&;|:—-] ?|.{0,20}\b(?:[Rr]an|[Rr]un(?:ning)?|[Ee]xec\w*|[Cc]ommand|[Cc]md):? +)?(?:sudo )?"
+    r"(?:sleep \S+ ?(?:&&|;) ?)?(?:timeout \S+ )?(?:ssh .{1,60}? )?['\"]?(?:tail -|head -|curl |wget |(?:docker|podman)(?: compose|-compose)? (?:logs|ps|inspect|stats)\b"
+    r"|(?:kubectl|oc) .{0,60}?\b(?:logs|get|describe|events)\b|journalctl |systemctl (?:--\S+ )*status |supervisorctl status|pm2 (?:list|ls|logs|status)|pgrep |ps (?:aux|-)|tmux capture-pane"
+    r"|nvidia-smi|rocm-smi|squeue|sacct|Get-Content )",
+    holds=(
+        "tail -", "head -", "curl ", "wget ", "docker", "podman", "kubectl ", "oc ", "journalctl ", "ctl ", "pm2 ",
+        "pgrep ", "ps ", "tmux ", "-smi", "squeue", "sacct", "Get-Content ",
+    ),
+)  # fmt: skip
+_SLEEPS: Final = Late(r"\bsleep (?P<n>\d+)(?P<unit>[smh]?)\b")
+# Looks without any head: a line of the log that was shown comes again, though later ones came after it.
+AGAIN: Final = "\0again"
+BACK: Final = 3
+BACK_S: Final = 5.0
+MAX_BACK: Final = 80
+_TIME: Final = Late(r"(?:\d{4}-)?(?:\d\d-\d\d[ T])?(?P<t>\d\d:\d\d:\d\d)")
 _DIGITS: Final = re.compile(r"\d+")
 
 
@@ -92,9 +112,67 @@ def _page(lines: list[str]) -> bool:
     )
 
 
-def parting(lines: list[str]) -> str | None:
-    """Return the masked line with which each look of a loop begins, None where there is none."""
-    return header_of(lines) or title_of(lines) or before_codes(lines)
+def command_of(lines: list[str]) -> str | None:
+    """Return the masked line in which the same command looks again and again, None where there is none."""
+    counts = Counter(
+        masked(line) for line in lines if len(line) <= MAX_WIDTH and _COMMAND.match(line)
+    )
+    mask, count = counts.most_common(1)[0] if counts else ("", 0)
+    at = [n for n, line in enumerate(lines) if masked(line) == mask] if count >= ENOUGH else []
+    looks = [lines[a + 1 : b] for a, b in pairwise(at)]
+    shown = [look for look in looks if any(line.strip() for line in look)]
+    return mask if shown and len(shown) == len(looks) and max(map(len, shown)) <= MAX_PAGE else None
+
+
+def slept(line: str) -> float:
+    """Return how many seconds a command sleeps before it looks."""
+    match = _SLEEPS.search(line)
+    return float(match["n"]) * {"m": 60, "h": 3600}.get(match["unit"], 1) if match else 0.0
+
+
+class Again:
+    """Notices where a log that is shown goes back to what was shown before."""
+
+    __slots__ = ("_last", "_latest", "_places", "_since")
+
+    def __init__(self) -> None:
+        self._places: dict[str, int] = {}
+        self._last = -1
+        self._latest: float | None = None
+        self._since = 0
+
+    def goes_back(self, line: str) -> bool:
+        """True when a line with a time of its own was shown before others that are later."""
+        self._since += 1
+        match = _TIME.search(line) if len(line) >= MIN_WIDTH else None
+        stamp = parse(match["t"]) if match else None
+        if stamp is None:
+            return False
+        at = self._places.setdefault(line.rstrip(), len(self._places))
+        gap = self._latest - stamp.seconds if self._latest is not None else 0.0
+        back = at < self._last and BACK_S <= gap < DAY / 2 and self._since <= MAX_BACK
+        if at != self._last:
+            self._last = at
+        self._latest = max(self._latest or 0.0, stamp.seconds) if gap < DAY / 2 else stamp.seconds
+        self._since = 0 if back else self._since
+        return back
+
+
+def parting(lines: list[str], timed: bool = False) -> str | None:
+    """Return the masked line with which each look of a loop begins, None where there is none.
+
+    It is AGAIN where looks begin with no line of their own; neither that nor a command is asked for
+    where the loop tells its times.
+    """
+    found = header_of(lines) or title_of(lines) or before_codes(lines)
+    if found is not None or timed:
+        return found
+    return command_of(lines) or (AGAIN if _goes_back(lines) else None)
+
+
+def _goes_back(lines: list[str]) -> bool:
+    again = Again()
+    return sum(map(again.goes_back, lines)) >= BACK
 
 
 def _overlap(lines: list[str], masks: list[str], mask: str) -> bool:

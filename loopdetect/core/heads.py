@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Final
 
 from loopdetect.core.block import HEADER
+from loopdetect.core.counts import Counted, counted
 from loopdetect.core.frames import grown, masked
 from loopdetect.core.late import Late
 from loopdetect.core.looks import is_fact, is_look
@@ -23,18 +24,26 @@ ENOUGH: Final = 3
 MANY: Final = 4
 MAX_LOOKED_AT: Final = 160
 _HEAD: Final = Late(
-    r"(?P<words>\W{0,10}(?:\d{1,4}(?:(?:[).:\]]|/\d{1,4}\]?[.:]?) | (?=[(\[@|])))?(?:\[?#?[A-Za-z][\w.#/-]{0,14}\]?\W{1,4}(?:#?\d{1,4}(?:/\d{1,4})?\W{1,4})??){0,5}?\W{0,3}?)"
-    r"(?:(?P<clock>(?:(?:[A-Z][a-z]{2} )?[A-Z][a-z]{2} +\d{1,2} |\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d)(?:[.,]\d+(?![\d,;|]))?(?: ?(?:Z|[A-Z]{2,5}|[+-]\d\d:?\d\d)(?![A-Za-z]))?(?: \d{4})?"
+    r"(?P<words>\W{0,10}(?:\d{1,4}(?:(?:[).:\]]|/\d{1,4}\]?[.:]?) | (?=[(\[@|])))?(?:\[?#?[A-Za-z][\w.#/-]{0,14}\]?\W{1,4}(?:#?\d{1,4}(?:/\d{1,4})?\W{1,4})??){0,5}?\W{0,3}?(?:\d{1,2}[./]\d{1,2}[./](?:\d{2,4})?,? +)?)"
+    r"(?:(?P<clock>(?:(?:[A-Z][a-z]{2} )?[A-Z][a-z]{2} +\d{1,2} |\d{4}-\d\d-\d\d[T ])?\d?\d:\d\d:\d\d(?: [AP]M\b)?)(?:[.,]\d+(?![\d,;|]))?(?: ?(?:Z|[A-Z]{2,5}|[+-]\d\d:?\d\d)(?![A-Za-z]))?(?: \d{4})?"
     r"|(?P<mm>\d{1,3}):(?P<ss>[0-5]\d)(?![\d:])"
     r"|(?=\d+(?:\.\d+)? ?[hms](?:in|ec|\d|\b))(?:(?P<h>\d+) ?h(?![A-Za-z]) ?)?(?:(?P<m>\d+(?:\.\d+)?) ?m(?:in(?:utes?)?)?(?![A-Za-z]) ?)?(?:(?P<s>\d+(?:\.\d+)?) ?s(?:ec(?:onds?)?)?(?![A-Za-z]))?"
     r"|(?P<of>\d+)(?=/\d+ ?s)|(?P<n>(?<=[=:] )\d+(?![\d.:/%])|(?<==)\d+(?![\d.:/%])))"
     r"(?: ?(?:/|of) ?\d+(?: ?s(?:ec(?:onds?)?)?| ?m(?:in)?)?)?(?: (?:elapsed|passed|so far|in))?(?P<right>[^\w\s]*\s*[^\w\s(\[]{0,8}\s*)(?P<rest>.*)$"
 )
+_CALLED: Final = Late(r"(?i).*\b(?:elapsed|waited|t|time|after|seconds?|secs?|slept)\W*$")
 # The first line of a program whose lines have no times of their own.
 _FIRST: Final = Late(r"(?:main: )?build(?::| =) \d+ \(")
 # A line of a server's, with the time or the process that it has from its own logger.
 _OWN: Final = Late(
     r"\W{0,4}(?:\(\w+ pid=\d|\[?\d{4}-\d\d-\d\d[ T]|\[\d\d/\d\d/\d{4}-|(?:INFO|WARNING|ERROR):? +\d\d-\d\d )"
+)
+# What programs print first, and what they or the script that started them print last.
+_BEGUN: Final = Late(
+    r"Automatically detected platform|API server version|server_args=|Started server process|Starting gunicorn|Starting check and download|TensorRT-LLM version|server config env="
+)
+_ENDED: Final = Late(
+    r"(?i:exit(?:ed|s|ing)?\b.{0,30}\b(?:code|status)\b|exit code|\bKilled\b|\(core dumped\)|startup failed)|Engine core initialization failed|\w(?:Error|Exception): "
 )
 _STARTS: Final = Late(r".*(?i:start|run\b|launch|boot|attempt to)")
 
@@ -47,6 +56,10 @@ class Head:
     def __init__(self, shape: str, count: int) -> None:
         self.shape = shape
         self.count = count
+
+    def answer(self, text: str) -> int | None:
+        """Return the code that a head itself tells: none, as what follows it does."""
+        return None
 
     def read(self, text: str) -> tuple[Stamp, bool, str] | None:
         """Return a head's time, whether it is on a clock, and what follows; None for another line."""
@@ -73,6 +86,8 @@ def _cut(text: str) -> tuple[str, Stamp, bool, str] | None:
     if match["clock"]:
         stamp = parse(match["clock"])
         return (shape, stamp, True, rest) if stamp is not None else None
+    if match["n"] and not _CALLED.match(match["words"]):
+        return None  # a number of looks is no time
     if match["mm"]:
         seconds = float(match["mm"]) * 60 + float(match["ss"])
     elif match["n"] or match["of"]:
@@ -84,7 +99,7 @@ def _cut(text: str) -> tuple[str, Stamp, bool, str] | None:
     return shape, Stamp(seconds, Frame.FULL), False, rest
 
 
-def head_of(lines: list[str]) -> Head | None:
+def head_of(lines: list[str]) -> Head | Counted | None:
     """Return the shape of the lines that begin the looks of a loop, None where there is none."""
     shapes: dict[str, list[int]] = defaultdict(list)
     cut = [_cut(line) if line.strip() else None for line in lines]
@@ -105,7 +120,17 @@ def head_of(lines: list[str]) -> Head | None:
             return Head(shape, len(at))
         if _seen(rests) or _bars(shape, rests) or (alone and _between(lines, at)):
             return Head(shape, len(at))
-    return None
+    return _counted(lines)
+
+
+def _counted(lines: list[str]) -> Counted | None:
+    """Return heads that only count, unless whole starts stand between them."""
+    found = counted(lines)
+    if found is None:
+        return None
+    marked = "\n".join("\0" if found.read(line) is not None else line for line in lines)
+    bodies = [body.strip() for body in marked.split("\0") if body.strip()]
+    return None if bodies and all(map(is_start, bodies)) else found
 
 
 def _even(times: list[float]) -> bool:
@@ -156,7 +181,14 @@ def _between(lines: list[str], at: list[int]) -> bool:
 
 def is_start(body: str) -> bool:
     """True when what stands between two times is what a program wrote from its start to its death."""
-    return HEADER in body or _FIRST.match(body) is not None
+    if HEADER in body or _FIRST.match(body) is not None:
+        return True
+    lines = body.splitlines()
+    return (
+        len(lines) > ENOUGH
+        and any(map(_BEGUN.search, lines[:4]))
+        and any(map(_ENDED.search, lines[-3:]))
+    )
 
 
 def _same_log(before: list[str], now: list[str]) -> bool:

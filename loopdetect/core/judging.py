@@ -91,10 +91,11 @@ def _meaning(raised: Raised, chain: Chain) -> tuple[Match | None, tuple[int, str
     """Return the rule for an exception, and the line that says it best."""
     own = chain.match(raised.text, None)
     lists = LISTS in raised.text  # the heading of a list that tells what is wrong
-    if own is None or lists or own.rule.reason in ("bad-config", "weights-mismatch"):
+    weak = own is not None and own.rule.weak  # its lines may tell what it is a consequence of
+    if own is None or lists or weak or own.rule.reason in ("bad-config", "weights-mismatch"):
         for number, text in raised.rest:
             match = chain.match(text, None)
-            if _is(match, Kind.FAILURE):
+            if match is not None and _is(match, Kind.FAILURE) and not (weak and match.rule.weak):
                 return match, (number, text)
     return own, (raised.line, raised.text)
 

@@ -35,12 +35,14 @@ BODIES: Final = (
 )
 # What a client raised, where nobody answered.
 _RAISED: Final = Late(
-    r"(?:[\w.]+\.)?(?:[A-Z]\w*(?:Error|Exception|Refused|Timeout)|HTTPConnectionPool)\b ?[(:]"
+    r"(?:[\w.]+\.)?(?:[A-Z]\w*(?:Error|Exception|Refused|Timeout)|HTTPConnectionPool)\b ?[(:]",
+    holds=("Error", "Exception", "Refused", "Timeout", "HTTPConnectionPool"),
 )
 # A state told by its name at the end of a line: `endpoint x status: Creating`.
 STATED: Final = Late(
-    r"(?:[\w./-]+ ){0,5}(?:status|state|phase|condition|health)(?: is|:| =|=| ->)? ?[\"']?(?P<word>[A-Za-z][\w-]{1,30})[\"'.]?\s*$",
+    r"(?:[\w./-]+ ){0,5}(?:status|state|phase|condition|health)(?: is|:| =|=| ->) ?[\"']?(?P<word>[A-Za-z][\w-]{1,30})[\"'.]?\s*$",
     re.IGNORECASE,
+    holds=("status", "state", "phase", "condition", "health"),
 )
 SIZE: Final = Late(
     r"\s*\b(?:[Ss]ize|bytes|lines|offset|inode|mtime)[ =:]+(?P<value>[\d.:TZ+-]+)[,;|]? ?"
@@ -52,11 +54,21 @@ RESTARTS: Final = Late(
 )
 PID: Final = Late(r"(?:[Mm]ain)?(?:pid|PID)[ =:]+(?P<pid>\d{1,8})[,;|]? ?")
 WORD: Final = Late(
-    r"(?:status|health|(?:active|sub)?state)(?:[=:]+ ?| (?=(?:is )?(?:ok|(?:un)?healthy|(?:not )?ready|running|active|exited|failed|loading|starting)\b))(?P<word>[a-z-]+)\b[,;|]? ?",
+    r"(?:status|health|(?:active|sub)?state)(?:[=:]+ ?| (?=(?:is )?(?:ok|(?:un)?healthy|(?:not )?ready|running|active|exited|failed|loading|starting|refused|down|up|unreachable)\b))(?P<word>[a-z-]+)\b[,;|]? ?",
     re.IGNORECASE,
 )
 LISTED: Final = Late(
     r"\s*(?:[-rwx.+]{10,11} .*? )?(?P<value>\d{2,15}|[\d.]+[KMG] +[A-Z][a-z]{2} +\d{1,2} +[\d:]{4,5}(?= )) +(?:\S+ +){0,3}?\S+\.(?:log|out|txt|err)\s*$"
+)
+# Where a server's own line begins, behind what a loop says of it.
+LOGGED: Final = Late(
+    r"(?:^|(?<=[\s'\"]))(?:\(\w+ pid=\d|\[?\d{4}-\d\d-\d\d[ T]|\[\d\d-\d\d \d\d:|\[\d\d/\d\d/\d{4}-|(?:TRACE|DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL)\b:? "
+    r"|(?!Waiting|Checking|Polling|Trying)[A-Z]\w+ing \w+.*\d+%|\d{1,3}%\||[IWE]\d{4} \d\d:|time=\S+ level=|(?:srv|main|slot|build|system_info|llama_\w+|load_\w+|common_\w+|print_info|ggml_\w+): |\[[A-Z][\w-]+\] ?\[)"
+)
+# How curl ended, where a loop tells only that.
+CURLED: Final = Late(
+    r"\W{0,3}(?:curl|wget|nc)\b[^\d\n]{0,20}?(?:exit(?:ed)?|rc|code|status|ret)\w*[ :=]+(?:code |with |status )*(?P<rc>\d{1,2})\b[,;|)\]]{0,2} ?",
+    holds=("curl", "wget", "nc"),
 )
 MAX_WORDS: Final = 160
 _QUESTION: Final = Late(r"(?:up|ready|healthy|alive)[?=:] ?(?:yes|no|true|false)\b", re.IGNORECASE, begins="uUrRhHaA")
@@ -103,7 +115,8 @@ def uptime_of(text: str) -> float | None:
 
 def is_fact(text: str) -> bool:
     """True when a text begins with what a loop sees: a code, a size, a pid, a count, a word."""
-    return any(pattern.match(text) for pattern in (HEALTH, SIZE, PID, RESTARTS, WORD, _QUESTION))
+    facts = (HEALTH, SIZE, PID, RESTARTS, WORD, _QUESTION, CURLED)
+    return any(pattern.match(text) for pattern in facts)
 
 
 def is_look(text: str) -> bool:
@@ -114,8 +127,13 @@ def is_look(text: str) -> bool:
 def is_watched(text: str) -> bool:
     """True when a text says of a process or of a health check what a watchdog found."""
     return len(text) < MAX_WORDS and bool(
-        OF_PROCESS.match(text) or OF_HEALTH.match(text) or STATED.match(text)
+        OF_PROCESS.match(text) or OF_HEALTH.match(text) or STATED.match(text) or _worded(text)
     )
+
+
+def _worded(text: str) -> bool:
+    word = WORD.match(text)
+    return word is not None and word.end() == len(text.rstrip())
 
 
 def is_answer(text: str) -> bool:

@@ -37,6 +37,11 @@ class OpenRun:
     marked: bool
     last_line: int = 0
     last_time: float | None = None
+    last_times: tuple[float, ...] = ()
+    back_at: float | None = None
+    beside_at: float | None = None
+    beside_order: int = 0
+    beside_phases: set[Phase] = field(default_factory=set)
     last_uptime: float | None = None
     seen: set[str] = field(default_factory=set)
     max_order: int = -1

@@ -92,11 +92,43 @@ def _unrecovered(run: OpenRun, root: Failure | None) -> bool:
     """
     if run.ready:
         return False
-    told = [f for f in run.failures if not (f.weak and f.reason == PROBED)]
+    told = [f for f in run.failures if not (f.weak and f.reason == PROBED) and not f.of_request]
     last = max((max(f.line, f.until) for f in told), default=-1)
     if last < run.advance_line or last < 0:
         return False
     return not run.anonymous or run.exit is not None or run.last_line - last <= AFTERWORDS
+
+
+def _took_leave(run: OpenRun) -> bool:
+    """Did it say goodbye? An unknown program that goes on talking may have meant a part of it."""
+    if run.goodbye_line is None:
+        return False
+    return not run.anonymous or run.last_line - run.goodbye_line <= SAME_STORY_LINES
+
+
+def _died_before_goodbye(run: OpenRun, root: Failure | None) -> bool:
+    """Did an exception that nothing caught, and nobody's wish, bring about the goodbye?"""
+    if root is None or root.weak or root.of_request or run.goodbye_line is None:
+        return False
+    if not run.spoke_last and not run.anonymous:
+        return False
+    return run.ready and 0 < run.goodbye_line - max(root.line, root.until) <= SAME_STORY_LINES
+
+
+def _is_at_it(run: OpenRun) -> bool:
+    """Does it say that it loads or waits? Of an unknown program that counts only while it is its last word."""
+    if run.notices == 0:
+        return False
+    return not run.anonymous or run.last_line - (run.notice_line or run.last_line) <= AFTERWORDS
+
+
+def _said_its_last(run: OpenRun, *, followed: bool) -> bool:
+    """Is a complaint all that an unknown program said at the end of its run, before it ever served?"""
+    said = run.last_said
+    if said is None or not run.anonymous or run.ready:
+        return False
+    allowed = AFTERWORDS if said.until else 1
+    return followed or run.last_line - max(said.line, said.until) <= allowed
 
 
 _Test = Callable[[OpenRun, bool, Failure | None], bool]
@@ -121,12 +153,17 @@ _OUTCOMES: Final[tuple[tuple[Outcome, Certainty, _Test], ...]] = (
         lambda r, f, c: _unrecovered(r, c) and (f or r.exit is not None),
     ),
     (Outcome.STOPPED, Certainty.CERTAIN, lambda r, f, c: r.exit is not None),
+    (Outcome.CRASHED, Certainty.LIKELY, lambda r, f, c: _died_before_goodbye(r, c)),
     (
         Outcome.STOPPED,
         Certainty.LIKELY,
-        lambda r, f, c: r.goodbye_line is not None and not _unrecovered(r, c),
+        lambda r, f, c: _took_leave(r) and not _unrecovered(r, c),
     ),
-    (Outcome.CRASHED, Certainty.LIKELY, lambda r, f, c: _unrecovered(r, c)),
+    (
+        Outcome.CRASHED,
+        Certainty.LIKELY,
+        lambda r, f, c: _unrecovered(r, c) or _said_its_last(r, followed=f),
+    ),
     (Outcome.CUT_OFF, Certainty.LIKELY, lambda r, f, c: f and not r.marked and not r.restart_said),
     (Outcome.KILLED, Certainty.LIKELY, lambda r, f, c: f or r.restart_said),
     (Outcome.READY, Certainty.CERTAIN, lambda r, f, c: r.ready),
@@ -134,7 +171,7 @@ _OUTCOMES: Final[tuple[tuple[Outcome, Certainty, _Test], ...]] = (
         Outcome.LOADING,
         Certainty.CERTAIN,
         lambda r, f, c: (
-            r.marked or bool(r.spans) or (bool(r.bars) and not r.anonymous) or r.notices > 0
+            r.marked or bool(r.spans) or (bool(r.bars) and not r.anonymous) or _is_at_it(r)
         ),
     ),
     (Outcome.UNKNOWN, Certainty.SUSPECTED, lambda r, f, c: True),

@@ -61,6 +61,7 @@ def alive(machine: Machine, event: Event) -> None:
         elif run.marked:
             return  # what is started again was not up before
     if run.dead_line is None and run.stop_line is None and run.goodbye_line is None:
-        run.answered = True
+        # After the word that a server is gone, one beside it answers.
+        run.answered = run.answered or not (run.ready and run.exit is not None)
         if not run.ready_cancelled:
             machine.serve(run, event, Certainty.LIKELY)

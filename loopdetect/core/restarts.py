@@ -17,10 +17,16 @@ WEB: Final = "python-server/"
 TWINS_S: Final = 0.5
 TWIN_WORDS_S: Final = 0.2
 AGAIN_S: Final = 0.9
+_USAGE: Final = re.compile(
+    r"\berror: (?:argument -|unrecognized arguments: |the following arguments are required: |ambiguous option: )"
+)
 _BRACKETED: Final = re.compile(r"\[(\d{1,7})\]$")
 SETTLED_S: Final = 5.0
 SETTLED_LINES: Final = 20
 NEAR_LINES: Final = 6
+SWAPPED_LINES: Final = 3
+TOGETHER_S: Final = 120.0
+WENT_BACK_S: Final = 10.0
 EARLY: Final = frozenset(
     {Phase.CONFIG, Phase.DOWNLOAD, Phase.DEVICE_INIT, Phase.DIST_INIT, Phase.LOAD_WEIGHTS}
 )
@@ -42,13 +48,42 @@ def is_over(run: OpenRun) -> bool:
     return run.exit is not None or run.restart_said or run.stop_line is not None or goodbye
 
 
+def node_of(event: Event) -> str | None:
+    """The node of its job that a start tells of, in its own words or those of a launcher."""
+    return event.fields.get("node", event.node)
+
+
+def is_beside(run: OpenRun, event: Event) -> bool:
+    """Did the clock go back to when this run began? Then another's log follows that of the first."""
+    rule, time = event.rule, event.time
+    if time is None or run.started_at is None or rule is None:
+        return False
+    if event.uptime is not None:  # a clock that counts from each start
+        return False
+    if run.exit is not None or run.restart_said:  # maybe told by a clock of another zone
+        return False
+    if run.beside_at is not None and 0 <= time - run.beside_at <= TOGETHER_S:
+        return rule.order > run.beside_order
+    if abs(time - run.started_at) > TOGETHER_S or (run.dead_at is not None and time > run.dead_at):
+        return False
+    lately = run.back_at is not None and 0 <= time - run.back_at <= WENT_BACK_S
+    return lately or went_back(run, time)
+
+
+def went_back(run: OpenRun, time: float) -> bool:
+    """Is this long before the last words of a run, as lines that overtake each other are not?"""
+    return len(run.last_times) > 1 and min(run.last_times) - time > WENT_BACK_S
+
+
 def continues(run: OpenRun, event: Event) -> bool:
     """Is this marker the next one of the start sequence that the run is in?"""
     rule = event.rule
     assert rule is not None
+    node = node_of(event)
+    another = node is not None and bool(run.nodes) and (node, rule.id) not in run.nodes
     if is_over(run) or run.dead_line is not None:
         return False
-    if event.node is not None and run.nodes and (event.node, rule.id) not in run.nodes:
+    if another:
         return True  # another node of the same job
     early = PHASE_RANK[run.phase] <= PHASE_RANK[Phase.CONFIG] and not run.failures
     gap = None
@@ -60,9 +95,13 @@ def continues(run: OpenRun, event: Event) -> bool:
     if rule.order == 0 < run.max_order and early and not known:
         # A supervisor's word a moment after the program's first.
         return gap is None or abs(gap) <= CONCURRENT_S
+    if 0 < rule.order < run.max_order and early and not known:
+        # A collector that keeps no order within a moment, or threads that write at once.
+        near = event.line - run.first_line <= SWAPPED_LINES
+        return near if gap is None else near and abs(gap) <= CONCURRENT_S
     # The same marker again within moments, nothing in between: nodes that share one log.
     moment = TWINS_S if rule.id.startswith(WEB) else CONCURRENT_S
-    return early and known and rule.order > 0 and gap is not None and 0 <= gap <= moment
+    return early and known and rule.order > 0 and gap is not None and abs(gap) <= moment
 
 
 def boots_again(run: OpenRun, event: Event) -> bool:
@@ -173,6 +212,16 @@ def is_replaced(run: OpenRun, event: Event, main_process: re.Pattern[str] | None
         and any(name == event.process for name, _ in run.processes)
         and (event.process, event.pid) not in run.processes
     )
+
+
+def came_anew(
+    run: OpenRun, event: Event, _phase: Phase | None, main_process: re.Pattern[str] | None
+) -> bool:
+    """Does a log of ends alone, as a search for words cuts it, go on with those of another start?"""
+    if run.max_order >= 0 or run.dead_at is None or event.time is None:
+        return False
+    later = event.time - run.dead_at > WENT_BACK_S
+    return later and is_replaced(run, event, main_process)
 
 
 def between_looks(
@@ -294,9 +343,17 @@ def last_word_again(run: OpenRun, event: Event, *, ranks: bool) -> bool:
     return event.time - run.dead_at > (CONCURRENT_S if ranks else TWIN_WORDS_S)
 
 
+def is_usage_error(event: Event) -> bool:
+    """Does a program refuse its own arguments? That is the last that it says."""
+    return event.kind is Kind.FAILURE and _USAGE.search(event.text) is not None
+
+
 def starts_anew(run: OpenRun, phase: Phase, event: Event) -> bool:
     """Do start-up markers come again in order, after ready or death? Collects them in `run.again`."""
     if run.dead_line is not None and event.line - run.dead_line < 3:
+        return False
+    if run.beside_at is not None and phase not in run.beside_phases:
+        run.beside_phases.add(phase)
         return False
     bar = event.bar
     if bar is not None and not bar.at_zero:

@@ -46,11 +46,12 @@ class Match:
 class CompiledRule(Shared):
     """A rule whose pattern is compiled when it is first needed."""
 
-    __slots__ = ("_compiled", "literals", "rule")
+    __slots__ = ("_compiled", "holds", "literals", "rule")
 
     def __init__(self, rule: Rule) -> None:
         self.rule = rule
         self.literals = rule.literals
+        self.holds = rule.holds if rule.holds != rule.literals else ()
         self._compiled: object | None = None
 
     def match(self, text: str, level: str | None) -> Match | None:
@@ -62,6 +63,8 @@ class CompiledRule(Shared):
             return None
         if rule.pattern is None:
             return Match(rule, {})
+        if self.holds and not any(held in text for held in self.holds):
+            return None
         if self._compiled is None:
             import regex
 

@@ -79,6 +79,8 @@ class Machine:
             if event.failure is None:
                 return False
             event = replace(event, failure=replace(event.failure, fatal=False))
+        if restarts.is_usage_error(event):
+            event = replace(event, ends=True)
         handler = _HANDLERS.get(event.kind)
         before = self.runs[-1] if self.runs else None
         if handler is None or restarts.is_orphan(self.open, before, event):
@@ -102,6 +104,9 @@ class Machine:
             run.last_line = max(run.last_line, event.line)
             if event.time is not None:
                 run.last_time = event.time
+                if restarts.went_back(run, event.time):
+                    run.back_at = event.time
+                run.last_times = (*run.last_times[-1:], event.time)
             if event.uptime is not None:
                 run.last_uptime = event.uptime
         if event.time is not None:
@@ -145,9 +150,10 @@ class Machine:
 
     def polled_restart(self, event: Event, phase: Phase | None) -> None:
         run = self.open
-        if not self.polled or run is None or event.kind is Kind.START:
+        if run is None or event.kind is Kind.START:
             return
-        if restarts.between_looks(run, event, phase, self.main_process):
+        looks_new = restarts.between_looks if self.polled else restarts.came_anew
+        if looks_new(run, event, phase, self.main_process):
             self.open_next(event).marked = True
 
     def retold(self, run: OpenRun | None, event: Event) -> OpenRun | None:
@@ -173,6 +179,10 @@ class Machine:
             self.open_next(event)
         elif set(rule.unless_seen) & run.seen and run.exit is None and not run.restart_said:
             pass  # a worker of the same start
+        elif restarts.is_beside(run, event):
+            if run.beside_at is None or rule.order <= run.beside_order:
+                run.beside_at, run.beside_order = event.time, rule.order
+                run.beside_phases.clear()
         elif rule.repeats:
             died = run.ready and run.dead_line is not None
             replaced = self.polled and (
@@ -187,8 +197,9 @@ class Machine:
         assert run is not None
         if event.time is not None and len(self._starts) < MAX_RUNS:
             self._starts.add(line)
-        if event.node is not None:
-            run.nodes.add((event.node, rule.id))
+        node = restarts.node_of(event)
+        if node is not None:
+            run.nodes.add((node, rule.id))
         run.seen.add(rule.id)
         if rule.again_after_failure:
             run.booted_at = event.time

@@ -23,7 +23,8 @@ READY: Final = Late(
     r"(?:[-=#>*✓✔✅ ]*)(?:"
     + _WHO
     + r"\b[^\n]{0,40}?(?:is (?:now )?)?)?(?:READY|[Rr]eady|HEALTHY|[Hh]ealthy|is up|UP|OK)\b"
-    + _AFTERWARDS
+    + _AFTERWARDS,
+    holds=("READY", "eady", "HEALTHY", "ealthy", "is up", "UP", "OK"),
 )
 _ALSO_READY: Final = Late(
     r"(?:[-=#>*✓✔✅ ]*)"
@@ -50,13 +51,16 @@ NOT_YET: Final = Late(
     r"[-=#>*✗❌⏳. ]*(?:(?:still|the|it|it's|is|server|service|model|endpoint|health(?: check)?|api|port \d+|v?llm|llm|sglang|ollama|tgi|triton|llama-server|engine|backend|proxy)[ :]+){0,4}"
     r"(?:still (?:loading|starting|initializing|warming up|waiting|down)\b"
     r"|not (?:yet )?(?:ready|up|healthy|responding|reachable|available|listening)\b"
-    r"|(?:please )?wait(?:ing)? (?:for|on|until) [^\n]{0,80}?\b"
+    r"|(?:please )?wait(?:ing)? (?:for|on|until) [^\n]{0,80}?(?<![/.\w])"
     + _WAITED_FOR
     + r"|(?:up|ready|healthy|alive)\? ?(?:no|false)\b"
     r"|FAILED - RETRYING: |(?:\S+ )?Retrying \(Retry\(total=|(?:process |server )?(?:is )?running,? but |health (?:check|probe) (?:#?\d+ )?failed(?: \(|,| -|:|\s*$)"
     r"|waiting ?(?:\(\d+ ?s|(?:\.{2,3}|…) (?=\(\w+ pid=|\[?\d{4}-|[A-Z][^|]{3,60}\d%|(?:INFO|WARNING|ERROR) ))"
+    r"|(?:health|readiness|liveness)[ -]?(?:check|probe|status)?\s?[:=]\s?(?:fail(?:ed|ing|ure)?|down|bad|offline|error|no)\W*$"
+    r"|(?:status|server|api|endpoint)\s?[:=]\s?(?:down|offline)\W*$"
     r"|unhealthy\b|unreachable\b|no (?:response|answer|reply)\b|connection refused\b)",
     re.IGNORECASE,
+    holds=("still ", "not ", "wait", "? ", "?no", "?false", "retry", "running", "health", "readiness", "liveness", "down", "offline", "unreachable", "no re", "no answer", "refused"),
 )
 _NOT_YET_ABROAD: Final = Late(
     r".{0,30}?(?:đang (?:tải|chờ|khởi)|等待|正在(?:启动|加载)|尚未|还没|未就绪|待機中|起動中|準備中|待って|대기 ?중|기다리|시작 ?중|준비 ?중|아직"
@@ -66,7 +70,8 @@ _NOT_YET_ABROAD: Final = Late(
 )
 GAVE_UP: Final = Late(
     r"(?:[-=#>*✗❌ ]*)(?:TIMEOUT|TIMED OUT|[Tt]imed? ?out|FAILED|[Ff]ailed|GIVING UP|[Gg]iving up|ERROR: (?:server|timeout|Job failed)|[Gg]ave up)\b.{0,80}$"
-    r"|.{0,60}\b(?:failed to (?:start|become|come)|never (?:became|came)|did(?: not|n't) (?:start|become|respond|come)|not (?:ready|healthy|reachable) after)\b.{0,100}$"
+    r"|.{0,60}\b(?:failed to (?:start|become|come)|never (?:became|came)|did(?: not|n't) (?:start|become|respond|come)|not (?:ready|healthy|reachable) after)\b.{0,100}$",
+    holds=("TIME", "imeout", "ime out", "imed", "FAILED", "ailed", "GIVING", "iving", "ERROR: ", "ave up", "never ", "did", "not "),
 )
 # The loop looked for the process, and it is not there any more.
 DIED: Final = Late(
@@ -83,6 +88,7 @@ STARTS_AGAIN: Final = Late(
 MAX_STARTS: Final = Late(
     r"[-=#>*✗❌ ]*max(?:imum)?\b.{0,30}\brestart.{0,30}\b(?:reached|exceeded)\b.{0,60}$",
     re.IGNORECASE,
+    holds=("restart",),
 )
 # How a script ends that has waited long enough.
 OWN_END: Final = Late(
@@ -165,7 +171,7 @@ def says_of_process(text: str) -> bool:
 
 _HINTS: Final = (
     "wait", "still", "not ", "ready", "health", "unreach", "no re", "no an", "refused", "retry", "alive?",
-    "up", "ok", "rolled", "reachable", "respond", "available", "started", "but ",
+    "up", "ok", "rolled", "reachable", "respond", "available", "started", "but ", "down", "offline",
 )  # fmt: skip
 _GONE: Final = (
     "restart", "died", "crash", "dead", "gone", "kill", "running", "alive", "exited", "terminated"
@@ -180,7 +186,7 @@ def abroad(text: str) -> bool:
     """True when a short text may be in another language than English."""
     if len(text) >= HINTED:
         return False
-    if not text.isascii():
-        return any(char.isalpha() and char > "\u007f" for char in text)
+    if not text.isascii() and any(char.isalpha() and char > "\u007f" for char in text):
+        return True
     low = text.lower()
     return any(word in low for word in _ABROAD)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from loopdetect.core.block import HEADER
-from loopdetect.core.looks import RESTARTING
+from loopdetect.core.looks import LOGGED, RESTARTING
 from loopdetect.core.progress import Bar, find_bar
 from loopdetect.core.sayings import OWN_END
 
@@ -22,7 +22,12 @@ _DATED: Final = re.compile(
 )
 
 
+# What stands where somebody stopped the loop with the keyboard, not the server.
+_OWN_LAST: Final = re.compile(
+    r"\s*(?:\^C)?\s*$|make(?:\[\d+\])?: \*\*\* |command terminated with exit code"
+)
 TITLES: Final = 3
+ROWS: Final = 4
 # A loop's words over what it shows; no line of a log begins with a picture and ends in a colon.
 _TITLE: Final = re.compile(
     r"(?:[^\x00-\u2010\u2500-\u259f] ?.{0,60}:|.{1,40}(?:logs?|lines|status|usage)\b.{0,20}:|([-=#*_])\1{2,}) *$",
@@ -119,8 +124,11 @@ def all_run(texts: list[str]) -> bool:
 def headed(shown: list[tuple[int, str]]) -> list[tuple[int, str]]:
     """Give a traceback of which a tail shows only the end its header back."""
     texts = [text for _, text in shown]
-    ends = (n for n, text in enumerate(texts) if n and _RAISED.match(text))
-    end = next((n for n in ends if texts[n - 1].startswith("    ")), None)
+    ends = (n for n, text in enumerate(texts) if _RAISED.match(text))
+    # With more behind it, a tail that begins with the exception left the frames out.
+    end = next(
+        (n for n in ends if (texts[n - 1].startswith("    ") if n else len(texts) > 1)), None
+    )
     if end is None or any(HEADER in text for text in texts):
         return shown
     start = end
@@ -131,6 +139,8 @@ def headed(shown: list[tuple[int, str]]) -> list[tuple[int, str]]:
 
 def without_own_end(snapshot: Snapshot) -> None:
     """Take off the traceback of the script that waited, where that is what the transcript ends with."""
+    while snapshot.lines and _OWN_LAST.match(snapshot.texts[-1]):
+        snapshot.lines.pop()
     texts = [text for text in snapshot.texts if text.strip()]
     if not texts or len(texts[-1]) > MAX_LAST_WORDS or not OWN_END.match(texts[-1]):
         return
@@ -152,6 +162,32 @@ def without_what_is_dumped(snapshots: list[Snapshot]) -> None:
         later = {text for _, text in last.lines[most:]}
         own = [entry for entry in last.lines[:most] if entry[1] not in later]
         last.lines = own + last.lines[most:]
+
+
+def without_rows(snapshots: list[Snapshot]) -> None:
+    """Take off the rows of a tool's that nearly every look shows with other numbers, and what heads them."""
+    shown = [snapshot for snapshot in snapshots if snapshot.lines]
+    counts = Counter(row for snapshot in shown for row in {_numberless(t) for t in snapshot.texts})
+    common = {row for row, n in counts.items() if n >= ROWS and n * 5 >= len(shown) * 4 and row}
+    texts = Counter(_numberless(text) for text in {t for s in shown for t in s.texts})
+    rows = {row for row in common if texts[row] * 2 > counts[row]}
+    if not rows:
+        return
+    for snapshot in shown:
+        kinds = [_numberless(text) for text in snapshot.texts]
+        heads = {n for n, kind in enumerate(kinds[:-1]) if kind in common and kinds[n + 1] in rows}
+        snapshot.lines = [
+            entry
+            for n, entry in enumerate(snapshot.lines)
+            if n not in heads and kinds[n] not in rows
+        ]
+
+
+def _numberless(text: str) -> str:
+    """Return what is the same in a tool's row each time; nothing for a server's own line."""
+    if LOGGED.search(text) or find_bar(text):
+        return ""
+    return re.sub(r"\d+", "0", text).strip()
 
 
 def without_titles(snapshots: list[Snapshot]) -> None:

@@ -19,23 +19,28 @@ _SPAN: Final = (
 _ELAPSED: Final = Late(
     r"[-=#>* ]{0,8}\[? ?(?:t ?[=+] ?|T\+|\+)?" + _SPAN + r"(?: elapsed)? ?\](?: |$)(?P<rest>.*)",
     re.DOTALL,
+    begins="-=#>* [tT+0123456789]",
+    holds=("]",),
 )
 # Without brackets it takes more: what the loop saw must follow.
 _BARE: Final = Late(
-    r"[-=#>* ]{0,8}(?:[Aa]fter |[Ee]lapsed[ =:]+|t ?[=+] ?|T\+|\+)?"
+    r"[-=#>*· ]{0,8}(?:[Aa]fter |[Ee]lapsed[ =:]+|t ?[=+] ?|T\+|\+ *)?"
     + _SPAN
-    + r"(?: elapsed)?[ :,|-]+(?P<rest>.*)",
+    + r"(?: elapsed)?[ :,|—–-]+(?P<rest>.*)",
     re.DOTALL,
+    begins="-=#>*· AaEetT+:,|—–0123456789",
 )
 # A stamp between signs of its own: `--- t+30s ---`, `(20s)`, `== 2m30s ==`.
 _SIGNED: Final = Late(
     r"(?:[-=#*>~]{2,8} *|\()(?:t ?[=+] ?|T\+|\+)?" + _SPAN + r"(?: elapsed)?"
     r"(?: *[-=#*<~]{2,8}|\)|$)(?: |$)(?P<rest>.*)",
     re.DOTALL,
+    begins="-=#*>~(",
 )
 _WAITING: Final = Late(
     r"(?:[ .…]*\[?\w*\]? ?)(?:[Ss]till )?[Ww]aiting\b[^\n\d]{0,60}?\(?(?P<s>\d+)(?:/\d+)? ?s(?:ec(?:onds)?)?(?: elapsed)?\)?[ .…]*(?P<rest>.*)",
     re.DOTALL,
+    holds=("aiting",),
 )
 _WAITED_ABROAD: Final = Late(
     r".{0,60}?[^\d/](?P<s>\d{1,5})(?:/\d{1,5})? ?(?:s|秒|초|сек|sek|seg)(?![a-z]).{0,20}(?P<rest>)$",
@@ -57,27 +62,30 @@ _DOTS_THEN_TIME: Final = Late(r"[.…·]{3,} ?\(?(?P<s>\d{1,5}) ?s\)?(?P<rest>)\
 _LEFT: Final = Late(
     r".{0,160}?[(\[ ](?P<n>\d{1,5}) ?(?:s|sec|seconds|retries|attempts|tries)? ?(?:left|remaining)\)?[.\s]*$"
 )
-_SECONDS: Final = Late(r"(?:t[=+])?(?P<s>\d{1,6}) ?s(?:ec)?: +(?P<rest>.*)", re.DOTALL)
+_SECONDS: Final = Late(r"(?:t[=+])?(?P<s>\d{1,6}) ?s(?:ec)?: +(?P<rest>.*)", re.DOTALL, begins="t0123456789")
 # `elapsed 00:05:00`, `Checked at +90s:`
 _ELAPSED_CLOCK: Final = Late(
     r"[-=#>*\[( ]{0,8}(?:[Ee]lapsed|[Ww]aited)[ =:]+(?P<h>\d\d?):(?P<m>\d\d):(?P<s>\d\d)[\])]?[ ,:|-]*(?P<rest>.*)",
     re.DOTALL,
+    holds=("lapsed", "aited"),
 )
 _AT: Final = Late(
     r"[-=#>* ]{0,8}(?:[A-Za-z]+ ){1,3}(?:at|after) (?:t ?= ?|T)?\+?"
     + _SPAN
-    + r"(?: elapsed)?:[-=#* ]*(?P<rest>)$"
+    + r"(?: elapsed)?:[-=#* ]*(?P<rest>)$",
+    holds=("at ", "after "),
 )
 _ALONE: Final = Late(
     r"[-=#>* ]{0,8}(?:t ?[=+] ?|T\+|\+|[Aa]fter |[Ee]lapsed[ =:]+)"
     + _SPAN
-    + r"(?: elapsed)?[:.]?(?P<rest>)\s*$"
+    + r"(?: elapsed)?[:.]?(?P<rest>)\s*$",
+    begins="-=#>* tT+AaEe",
 )
 _IN_BRACKETS: Final = Late(
     r"\((?:t ?[=+] ?|T?\+|after )?" + _SPAN + r"(?: elapsed)?\)[: ]*(?P<rest>.*)", re.DOTALL
 )
-_MINUTES: Final = Late(r"\[(?P<h>)(?P<m>\d{1,3}):(?P<s>[0-5]\d)\] ?(?P<rest>.*)", re.DOTALL)
-_EPOCH: Final = Late(r"(?P<s>1[4-9]\d{8})(?:\.\d+)?[ :,|]+(?P<rest>.*)", re.DOTALL)
+_MINUTES: Final = Late(r"\[(?P<h>)(?P<m>\d{1,3}):(?P<s>[0-5]\d)\] ?(?P<rest>.*)", re.DOTALL, begins="[")
+_EPOCH: Final = Late(r"(?P<s>1[4-9]\d{8})(?:\.\d+)?[ :,|]+(?P<rest>.*)", re.DOTALL, begins="1")
 # A waiting program's own log: `2026-01-01 09:00:00,123 - wait - INFO - not ready after 10s`.
 _LEVEL: Final = r"(?:TRACE|DEBUG|INFO|NOTICE|SUCCESS|WARN(?:ING)?|ERROR|CRITICAL)"
 _LOGGED: Final = Late(
@@ -88,21 +96,29 @@ _LOGGED: Final = Late(
     + _LEVEL
     + r"\b)[ |:\-\[\]{}\w.<>/]{0,90}?\b"
     + _LEVEL
-    + r"\b\]?[ |:-]*(?:[\w.<>]+:[\w.<>]+:\d+ - |[\w.-]+(?: -|:) )?"
+    + r"\b\]?[ |:-]*(?:[\w.<>]+:[\w.<>]+:\d+ - |[\w.-]+(?::\d+)?(?: -| \||:) )?"
     r"| [\w.]+:\d+: )(?P<rest>.*)",
     re.DOTALL,
+    begins="TDINSWEC[0123456789",
 )
 _SHOWS: Final = Late(r"\b(?:last|tail|log)(?:[-_ ]?(?:line|log))?[=:>] ?\S")
 # `INFO:__main__:`, as Python's logging writes where nobody set a format.
 _BASIC: Final = Late(r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL):[\w.]+:(?! )")
 _LOGFMT: Final = Late(
-    r'(?:time|ts)="?(?P<t>\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)\S* level=\w+ msg="(?P<rest>[^"]*)"'
+    r'(?:time|ts)="?(?P<t>\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)\S* level=\w+ msg="(?P<rest>[^"]*)"',
+    begins="t",
 )
-_NUMBERED: Final = Late(r"\[?#?(?P<n>\d{1,4})(?:/\d+)?\]?[:.)]? +(?P<rest>.*)", re.DOTALL)
+_NUMBERED: Final = Late(r"\[?#?(?P<n>\d{1,4})(?:/\d+)?\]?[:.)]? +(?P<rest>.*)", re.DOTALL, begins="[#0123456789")
 _TRIES_AT_END: Final = Late(r".{0,160}?[(\[](?P<n>\d{1,4})(?:/| of )\d{1,4}[)\]][ .]*$")
 _ATTEMPT: Final = Late(
     r"[-=#>* ]{0,8}\[?(?:(?:[Hh]ealth|[Rr]eadiness|[Ll]iveness|[Ss]tartup|[Ss]tatus|[Ss]moke|[Ss]erver|[Pp]ing) )?(?:[Aa]ttempt|ATTEMPT|[Tt]ry|[Rr]etry|[Cc]heck|[Pp]oll|[Pp]robe) *#?(?P<n>\d+)(?: ?(?:/|of) ?\d+)?\]?(?:[:.…]+| -)? ?(?P<rest>.*)",
     re.DOTALL,
+    holds=("ttempt", "TTEMPT", "try", "Try", "heck", "oll", "robe"),
+)
+_TAGGED: Final = Late(r"\[[A-Za-z][\w -]{0,20}\] *")
+# The try of a script that starts the server itself.
+_BEGINS: Final = Late(
+    r"(?:re-?)?(?:start|launch|spawn|boot|runn)ing (?:the )?(?!up\b)\w", re.IGNORECASE
 )
 _CLOCK: Final = Late(
     r"(?:[-=#>* ]{0,8})(?:\[(?P<a>(?:\d{4}-\d\d-\d\d[ T])?\d\d:\d\d:\d\d(?:Z|[+-]\d\d:?\d\d)?)\]"
@@ -123,7 +139,8 @@ _COUNTED: Final = Late(
 )
 _NAMED: Final = Late(r"[\w.@:() -]{1,40}? ?[-=#*~]{2,}\s*$")
 _EVERY: Final = Late(
-    r"Every \d+(?:\.\d+)?s: .*?(?P<d>[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d \d{4})\s*$"
+    r"Every \d+(?:\.\d+)?s: .*?(?P<d>[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d \d{4})\s*$",
+    begins="E",
 )
 _DATE_LINE: Final = Late(
     r"[-=#>* ]{0,8}(?:[A-Z][a-z]{2} )[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d(?: [AP]M)?(?: [A-Z]{2,5})? \d{4}[-=#<*\s]*$"
@@ -140,14 +157,19 @@ _SOMEWHERE: Final = Late(r"(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d")
 _WRAPPED: Final = Late(
     r"\[?(?P<t>(?:\d{4}-\d\d-\d\d[ T])?\d\d:\d\d:\d\d)(?:[.,]\d+)?\]? *\[(?P<tag>[A-Za-z]{2,10})\] ?(?P<rest>.*)",
     re.DOTALL,
+    begins="[0123456789",
 )
 _SHOWN_UNDER: Final = frozenset(
     {"server", "log", "tail", "vllm", "sglang", "ollama", "output", "stdout"}
 )
-_URL_AFTER: Final = Late(r"--\d{4}-\d\d-\d\d \d\d:\d\d:\d\d-- +https?://")
-_TIME_KEYS: Final = ("t", "elapsed", "elapsed_s", "seconds", "after", "waited")
-_CODE_KEYS: Final = ("http", "http_code", "code", "status", "health")
-_TEXT_KEYS: Final = ("last", "last_line", "line", "log", "tail")
+# The sign that a script's logger puts before a line of the server's.
+_QUOTED: Final = Late(r"\s*(?:[>│|] ?|\[(?:server|log|tail)\] ?)(?P<rest>\S.*)", re.DOTALL)
+_URL_AFTER: Final = Late(r"--\d{4}-\d\d-\d\d \d\d:\d\d:\d\d-- +https?://", begins="-")
+_TIME_KEY: Final = Late(r"(?:t|after|(?:elapsed|waited|seconds)(?:in)?(?P<unit>ms|millis\w*)?(?:s|secs?|seconds)?)$")
+_CODE_KEY: Final = Late(r"(?:http|health|status|response)?(?:status)?(?:code)?$")
+_ERROR_KEY: Final = Late(r"(?:err|error|exception|reason)$")
+_TEXT_KEY: Final = Late(r".*(?:last|line|log|tail)")
+_LOGGERS: Final = frozenset({"level", "levelname", "severity", "logger", "msg", "message"})
 
 
 def from_json(text: str) -> str:
@@ -158,16 +180,29 @@ def from_json(text: str) -> str:
         look = json.loads(text)
     except (ValueError, RecursionError):
         return text
-    tails = [v for k, v in look.items() if isinstance(v, list) and any(w in k for w in _TEXT_KEYS)]
-    time = next((look[k] for k in _TIME_KEYS if isinstance(look.get(k), int | float)), None)
-    code = next((str(look[k] or 0) for k in _CODE_KEYS if k in look), "")
+    named = {_key(key): value for key, value in look.items()}
+    time = next((_in_seconds(k, v) for k, v in named.items() if _in_seconds(k, v) is not None), None)
+    code = next((str(v or 0) for k, v in named.items() if k and _CODE_KEY.match(k)), "")
+    if not code and not _LOGGERS & named.keys() and any(map(_ERROR_KEY.match, named)):
+        code = "0"
     # Where nothing answered, a script writes no code at all, or a zero.
     code = code.zfill(3) if code == "0" else code
     if time is None or not (code.isdigit() and len(code) == 3):
         return text
-    said = next((look[k] for k in _TEXT_KEYS if isinstance(look.get(k), str)), "")
-    said = "\r".join(str(part) for part in tails[0]) if tails else said
-    return f"[{time:g}s] http={code} {said}"
+    shown = [v for k, v in named.items() if isinstance(v, list | str) and _TEXT_KEY.match(k)]
+    parts = next((part for part in shown if isinstance(part, list)), shown[:1])
+    return f"[{time:g}s] http={code} {chr(13).join(map(str, parts))}"
+
+
+def _key(key: str) -> str:
+    return key.lower().replace("_", "").replace("-", "")
+
+
+def _in_seconds(key: str, value: object) -> float | None:
+    match = _TIME_KEY.match(key) if isinstance(value, int | float) else None
+    if match is None or not isinstance(value, int | float):
+        return None
+    return value / 1000 if match["unit"] else float(value)
 
 
 def stamp_of(text: str) -> tuple[float | None, str] | None:
@@ -191,7 +226,7 @@ def stamp_of(text: str) -> tuple[float | None, str] | None:
         if match and any(match[g] for g in "hms"):
             return _seconds(match), match["rest"]
     match = _ATTEMPT.match(text)
-    if match:
+    if match and not _BEGINS.match(match["rest"]):
         inner = _IN_BRACKETS.match(match["rest"])
         if inner and any(inner[g] for g in "hms"):
             return _seconds(inner), inner["rest"]
@@ -260,12 +295,17 @@ def _looked(rest: str) -> bool:
     if is_look(rest) or is_look(_seen(rest)):
         return True
     counted = _COUNTED.match(rest)
-    return counted is not None and is_fact(counted["rest"])
+    if counted is not None and is_fact(counted["rest"]):
+        return True
+    inner = stamp_of(rest)
+    return inner is not None and inner[0] is not None and is_look(inner[1])
 
 
 def _seen(rest: str) -> str:
     """Return what stands behind the number of a try in brackets, where that is a look."""
-    match = _NUMBERED.match(rest) if rest[:1] == "[" else _ATTEMPT.match(rest)
+    tag = _TAGGED.match(rest)
+    rest = rest[tag.end() :] if tag and is_look(rest[tag.end() :]) else rest
+    match = _NUMBERED.match(rest) if rest[:1] == "[" else _ATTEMPT.match(rest) or _BARE.match(rest)
     return match["rest"] if match and is_look(match["rest"]) else rest
 
 
@@ -288,16 +328,25 @@ def said_by(rest: str) -> str | None:
     if HEALTH.match(rest) and _SHOWS.search(rest):
         return rest
     inner = stamp_of(rest)
-    return inner[1] if inner and inner[0] is not None and is_look(inner[1]) else None
+    if inner is None or not is_look(inner[1]):
+        return None
+    # A program that counts its tries and saw nothing yet may as well be one that starts the server itself.
+    tried = number_of(rest) is not None and not says_not_yet(inner[1])
+    return inner[1] if inner[0] is not None or tried else None
 
 
 def wrapped(text: str) -> tuple[Stamp, bool, str] | None:
     """Return the time of a script's line, whether it shows one of the server's, and what it says."""
     match = _WRAPPED.match(text)
-    stamp = parse(match["t"]) if match else None
-    if match is None or stamp is None:
+    quoted = None if match else _LOGGED.match(text)
+    told = match or quoted
+    stamp = parse(told["t"].replace(",", "")) if told else None
+    if told is None or stamp is None:
         return None
-    return stamp, match["tag"].lower() in _SHOWN_UNDER, match["rest"].strip()
+    if match:
+        return stamp, match["tag"].lower() in _SHOWN_UNDER, match["rest"].strip()
+    shown = _QUOTED.match(told["rest"])
+    return stamp, shown is not None, (shown["rest"] if shown else told["rest"]).strip()
 
 
 def time_in(text: str) -> Stamp | None:

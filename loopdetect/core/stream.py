@@ -161,9 +161,18 @@ class Stream:
             self.recogniser.look(self._identify, line.enveloped.record, only_proof=proof)
         best = self.recogniser.best()
         if best and best[1] >= PROOF and best[0] != self.profile:
+            if self._is_runner_of(best[0]):
+                # What was taken for a server until now is a runner of this one's: its death is not ours.
+                polled, self.machine = self.machine.polled, Machine()
+                self.machine.polled = polled
+                self._tracebacks = Tracebacks(self.machine, self._library)
             self._settle_on(best[0])
         elif self._hosts and self.recogniser.guests(self.profile or "") != self._guests:
             self._settle_on(self.profile)
+
+    def _is_runner_of(self, name: str) -> bool:
+        """True when the server that was recognised so far is what a daemon starts for each model."""
+        return self.profile not in (None, FALLBACK) and self._library.profiles[name].daemon
 
     def decide(self) -> None:
         """Stop waiting for proof: take the likeliest server, or none."""

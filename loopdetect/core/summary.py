@@ -56,6 +56,8 @@ def summarise(
 
 def _life(last: OpenRun, phase: Phase) -> str:
     """Say how far a run had come that was stopped."""
+    if not last.ready and not last.marked and phase is Phase.UNKNOWN:
+        return ""  # the log begins too late to tell
     if not last.ready:
         return f" in {phase.spoken}, before it was ready"
     took = ready_after(last)
@@ -75,9 +77,9 @@ def _loop(
     name: str, runs: list[OpenRun], streak: Streak, cause: Cause | None, machine: Machine
 ) -> str:
     starts = len(runs) + machine.dropped_runs
-    times = f"{starts} times"
+    times = f"{starts} times" if starts != 1 else "once"
     if machine.counter is not None and machine.counter >= starts:
-        times = f"{starts} times in this log ({machine.counter} restarts by the supervisor's count)"
+        times += f" in this log ({machine.counter} restarts by the supervisor's count)"
     phases = Counter(r.phase.spoken for r in streak.bad)
     bad = len(streak.bad)
     where = ""

@@ -64,7 +64,8 @@ _SHAPES: Final = tuple(
     re.compile(shape)
     for shape in (
         rf"(?P<y>\d{{4}})[-/](?P<mo>\d\d)[-/](?P<d>\d\d)(?: - |[ T_-]){_HMS}",
-        rf"(?P<mo>\d\d)/(?P<d>\d\d)/(?P<y>\d{{4}})[- ]{_HMS}",
+        rf"(?P<mo>\d{{1,2}})/(?P<d>\d{{1,2}})/(?P<y>\d{{4}})(?:, |[- ]){_HMS}(?: (?P<half>[AP])M\b)?",
+        rf"(?P<mon>[A-Z][a-z]{{2}}) (?P<d>\d{{1,2}}), (?P<y>\d{{4}}) @ {_HMS}",
         rf"(?P<mo>\d\d)-(?P<d>\d\d) {_HMS}",
         rf"(?:[A-Z][a-z]{{2}},? )?(?P<d>\d{{1,2}}) (?P<mon>[A-Z][a-z]{{2}}) (?P<y>\d{{4}}) {_HMS}",
         rf"(?:[A-Z][a-z]{{2}} )?(?P<mon>[A-Z][a-z]{{2}}) +(?P<d>\d{{1,2}}) {_HMS}(?: (?P<y>\d{{4}}))?",

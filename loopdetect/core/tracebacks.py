@@ -133,7 +133,7 @@ class Tracebacks:
         if not block.chain:
             return
         ends = block.main and "ank" not in key and "Worker" not in key
-        of_request = ANSWERED_BADLY.search(followed_by) is not None
+        of_request = block.of_request or ANSWERED_BADLY.search(followed_by) is not None
         for found in judge(block, chain, self._library.exceptions):
             # A failed request is excused, but not what it tells of a dead engine.
             if not block.excused or (

@@ -9,17 +9,18 @@ comes to the same point each time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from loopdetect.core.between import Stopped, loads_again, over
 from loopdetect.core.envelope import peel, uncoloured
 from loopdetect.core.facts import take_facts
-from loopdetect.core.frames import masked, parting
+from loopdetect.core.frames import AGAIN, Again, masked, parting, slept
 from loopdetect.core.heads import head_of
+from loopdetect.core.late import Late
 from loopdetect.core.line import Line
-from loopdetect.core.looks import CODE_LINE, is_answer
+from loopdetect.core.looks import CODE_LINE, LOGGED, is_answer
 from loopdetect.core.polling import (
     BLANK,
     CI_MARK,
@@ -41,14 +42,16 @@ from loopdetect.core.polling import (
     unquoted,
 )
 from loopdetect.core.progress import find_bar
+from loopdetect.core.repeats import Finding as Finding
+from loopdetect.core.repeats import count_repeats
 from loopdetect.core.sayings import hints, says_ready
 from loopdetect.core.snapshot import (
     Known,
     Snapshot,
     all_run,
-    cut_short,
     headed,
     without_own_end,
+    without_rows,
     without_titles,
     without_what_is_dumped,
 )
@@ -57,12 +60,16 @@ from loopdetect.core.stream import Stream
 from loopdetect.core.timestamp import CLOCKS, DAY, Frame, Stamp
 from loopdetect.model import Kind, Phase
 
+# A sign that a loop puts before a line that it shows.
+BRANCH: Final = Late(r"^\s*(?:[└├╰]─+>?|[↳➜▸»→]|>(?= )) *(?=\S)")
+# Where the lines of a log were joined to one.
+JOINED: Final = Late(r"(?<=\S) +(?=\(\w+ pid=\d+\) )")
+# What a `tail` may end in without a new line: dots, or a bar that is drawn in place.
+GLUE: Final = Late(r"\.{4,}(?=[^\s.])|(?:it/s|s/it|B/s)(?:, [^\]\r]{0,80})?\](?=\S)")
 MAX_SNAPSHOTS: Final = 20000
 MAX_LINES: Final = 400_000
 MAX_TAIL: Final = 400
 MAX_OWN: Final = 60
-REPEAT_FLOOR_S: Final = 120.0
-REPEAT_BAR_FACTOR: Final = 5.0
 
 
 class Transcript:
@@ -87,7 +94,8 @@ class Transcript:
         self._gutter = any(line.startswith("  ⎿") for line in lines)
         # Where times stand alone, a server's own stamps are no stamps of the loop's.
         self._marked = bool(marks_of(lines))
-        header = None if self._prompted else parting(lines)
+        header = None if self._prompted else parting(lines, stamps >= REPEATS)
+        self._again = Again() if header == AGAIN else None
         own = [line for line in lines if masked(line) == header]
         self._header = None if any(stamp_of(x) or is_mark(x) for x in own) else header
         timed = sum(
@@ -96,6 +104,7 @@ class Transcript:
         head = None if self._prompted or self._header else head_of(lines)
         self._head = head if head is not None and head.count > timed else None
         self._listing = False
+        self._passed = 0.0
         self._traced = traced(lines)
         self._wrapped = rewrapped(lines)
         indents = [len(line) - len(line.lstrip(" ")) for line in shown if not says_ready(line)]
@@ -107,8 +116,17 @@ class Transcript:
     def feed(self, region: bytes) -> None:
         """Add whole physical lines."""
         for raw in region.split(b"\n")[: region.count(b"\n") + (not region.endswith(b"\n"))]:
-            self._take(uncoloured(raw.decode("utf-8", "replace")))
+            for text in self._unglued(uncoloured(raw.decode("utf-8", "replace"))):
+                self._take(text)
             self._line += 1
+
+    def _unglued(self, text: str) -> tuple[str, ...]:
+        """Part a log's last line, that had no end yet, from the loop's own words behind it."""
+        for match in GLUE.finditer(text):
+            rest = text[match.end() :]
+            if stamp_of(rest) or clock_of(rest) or (self._head and self._head.read(rest)):
+                return text[: match.end()], rest
+        return (text,)
 
     def _take(self, text: str) -> None:
         if self._peeled:
@@ -120,14 +138,16 @@ class Transcript:
         if inner is not None:
             self._rewrapped(inner)
             return
-        text = QUOTE.sub("", text, 1)
+        text = QUOTE.sub("", BRANCH.sub("", text, 1), 1)
         stamped = self._beginning(text)
         if SLEEP.match(text) or (PROMPT.match(text) and not self._prompted):
             return
         trace = TRACE.match(text) if self._traced else None
         if stamped is not None and len(self.snapshots) < MAX_SNAPSHOTS:
             self.snapshots.append(Snapshot(self._line, self._onward(stamped[0])))
-            text = stamped[1]
+            if self._head is not None:
+                self.snapshots[-1].health = self._head.answer(text)
+            text = self._joined(stamped[1])
         elif trace is not None:
             if self.snapshots:
                 take_facts(self.snapshots[-1], text[trace.end() :])
@@ -142,6 +162,16 @@ class Transcript:
         if text and self._kept < MAX_LINES:
             self._kept += 1
             snapshot.lines.append((self._line, text))
+
+    def _joined(self, text: str) -> str:
+        """Keep all but the last of the lines that a loop joined to one; return that."""
+        *before, last = JOINED.sub("\n", text).split("\n")
+        if before and not LOGGED.search(before[0]):
+            return text  # the loop's own words
+        for part in before:
+            self._kept += 1
+            self.snapshots[-1].lines.append((self._line, part))
+        return last
 
     def _rewrapped(self, inner: tuple[Stamp, bool, str]) -> None:
         """Take a line of a script's own log: all that it wrote at one moment is one look."""
@@ -173,12 +203,19 @@ class Transcript:
             if found is None:
                 return None
             stamp, on_clock, rest = found
+            if stamp is None:
+                return None, rest
             return self._on_clock(stamp, rest) if on_clock else (stamp.seconds, rest)
+        if self._again is not None:
+            return (None, text) if self._again.goes_back(text) else None
         if self._header is not None:
             if masked(text) != self._header:
                 return None
             shown = time_in(text)
-            return self._on_clock(shown, "") if shown is not None else (None, "")
+            if shown is not None:
+                return self._on_clock(shown, "")
+            self._passed += slept(text)
+            return self._passed or None, ""
         stamped = self._typed(text) if self._prompted else self._stamp(text)
         if stamped is not None and self._clocked is None:
             self._clocked = False
@@ -225,12 +262,15 @@ class Transcript:
         if self.snapshots:
             without_own_end(self.snapshots[-1])
             without_what_is_dumped(self.snapshots)
+            without_rows(self.snapshots)
             without_titles(self.snapshots)
         known = Known(any(s.pid or s.restarts is not None for s in self.snapshots))
         stream.recognise(peel(text).text for snapshot in self.snapshots for text in snapshot.texts)
         for snapshot in self.snapshots:
             was_alive = known.alive
             sign = known.restarted(snapshot)
+            if sign is not None or not (seen and seen[-1] in snapshot.texts):
+                stream.finish()  # a traceback does not go on from one look to another that is not joined
             if sign is not None:
                 stream.note_restart(snapshot.line, sign)
                 seen = []
@@ -263,7 +303,7 @@ class Transcript:
                 over(snapshot, stream, stamp)
             self._bar_fell(snapshot, fallen, finding, stream)
             self._health(snapshot, stream, stamp, finding)
-        self._repeats(finding)
+        count_repeats(self.snapshots, finding)
         if any(s.time is not None for s in self.snapshots):
             stream.clock = Stopped(stream.clock)
         return finding
@@ -326,53 +366,6 @@ class Transcript:
         if gone and run is not None and run.ready and not asked:
             stream.note(Kind.CASCADE, snapshot.line, "the health check is refused again", stamp)
 
-    def _repeats(self, finding: Finding) -> None:
-        """Count identical snapshots that end in a finished bar without date or pid."""
-        if any(s.ready or (s.health or 0) // 100 == 2 for s in self.snapshots):
-            return
-        filled = [s for s in self.snapshots if s.lines]
-        best: list[Snapshot] = []
-        current: list[Snapshot] = []
-        for snapshot in filled:
-            if current and snapshot.texts == current[-1].texts:
-                current.append(snapshot)
-            else:
-                current = [snapshot]
-            if len(current) > len(best):
-                best = list(current)
-        if len(best) < 2 or (
-            best[-1] is not (filled[-1] if filled else None)
-            and best[-1] is not (filled[-2] if len(filled) > 1 else None)
-        ):
-            return
-        bar = best[-1].last_bar()
-        if bar is None or not bar.finished or best[-1].dated():
-            return
-        if _same({s.size for s in best}):
-            finding.did_not_grow = True
-            return
-        if _same({s.pid for s in best}) or _same({s.restarts for s in best}):
-            finding.same_process = True
-            return
-        cut = (
-            len(best) == REPEATS - 1
-            and best[-1] is not filled[-1]
-            and cut_short(filled[-1], best[-1])
-        )
-        if len(best) < REPEATS and not cut:
-            return
-        first, last = best[0].time, filled[-1].time if cut else best[-1].time
-        needed = max(REPEAT_FLOOR_S, REPEAT_BAR_FACTOR * (bar.elapsed_s or 0.0))
-        if first is not None and last is not None and last - first < needed:
-            return
-        finding.repeats = len(best) + cut
-        finding.repeat_line = best[0].line
-
-
-def _same(values: Set[object]) -> bool:
-    """True when all looks showed one and the same value."""
-    return len(values) == 1 and None not in values
-
 
 def _in_place(text: str) -> str | tuple[str, float | None]:
     found = find_bar(text)
@@ -382,16 +375,3 @@ def _in_place(text: str) -> str | tuple[str, float | None]:
 def _slept(text: str) -> float:
     match = SLEEP.match(text) or PROMPT.match(text)
     return float(match["s"] or 0) if match else 0.0
-
-
-@dataclass(slots=True)
-class Finding:
-    """What the snapshots say beyond the lines in them."""
-
-    repeats: int = 0
-    repeat_line: int = 0
-    falls: list[int] = field(default_factory=list)
-    did_not_grow: bool = False
-    same_process: bool = False
-    answered: bool = False
-    clock: str = "uptime"
