@@ -39,7 +39,7 @@ LISTS: Final = "validation error"
 _PLACE: Final = re.compile(r"[A-Za-z_][\w-]*(?:\.[\w\[\]()',-]+)*\s*")
 _BOX: Final = "╭│╰╮╯┌└├"
 _MAIN: Final = re.compile(
-    r' +File "(?:<frozen runpy>", line \d+, in _run|(?!<string>)[^"]*", line \d+, in <module>)'
+    r' +File "(?:<frozen runpy>", line \d+, in _run|(?!<string>", line 1,)[^"]*", line \d+, in <module>)'
 )
 _OPENS: Final = re.compile(
     re.escape(HEADER) + r""":?(?:["'}\], ]*$| *\\[nr]| *#012|\s+File "| ?[-─│╮|])"""
@@ -179,7 +179,8 @@ class Block:
 
     def _frames(self, line: int, text: str) -> bool:
         if HEADER in text:
-            self._first_frame = True
+            # One that an error's text quotes begins no other traceback.
+            self._first_frame = self._first_frame or text.lstrip().startswith(HEADER)
             return True
         if not text.strip():
             return True

@@ -290,9 +290,11 @@ def _behind(lines: list[str], rests: list[str], rising: list[tuple[_Number, ...]
     bars = [label for label in labels if label]
     again = len(bars) - len(set(bars))
     clocks = [column for column in rising if ":" in column[0].text]
-    if same + again >= ENOUGH - 1:
-        return True
-    return bool(clocks) and _lags([number.value for number in clocks[0]], rests)
+    if len(clocks) < len(rising):
+        return same + again >= ENOUGH - 1
+    # A collector's clock stands before bars too; what it does not do is show a line twice.
+    late = same > 0 and _lags([number.value for number in clocks[0]], rests)
+    return same >= ENOUGH - 1 or late
 
 
 def _lags(shown: list[float], rests: list[str]) -> bool:

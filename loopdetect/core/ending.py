@@ -170,8 +170,8 @@ def _begins(machine: Machine, event: Event) -> None:
     """Take an unknown program's word that it begins: the same word again, after a fault, is another run's."""
     run, word = machine.open, (_BEGUN, None, mask(event.text))
     if run is None or not (run.last_said or run.failures):
-        machine._starts.add(word)
-    elif not run.marked and word in machine._starts:
+        machine.starts.add(word)
+    elif not run.marked and word in machine.starts:
         run.anonymous = True
         machine.open_next(event)
 

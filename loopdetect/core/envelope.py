@@ -151,6 +151,10 @@ _ENVELOPES: Final = (
         rf'"?(?P<time>{_TIME}{_ZONE}|\d{{13}})"?,(?:[^,"]{{0,80}},){{0,3}}"(?P<text>.*)"\s*',
     ),
     ("csv-bare", r"(?P<time>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?Z|\d{13}),(?P<text>.*)"),
+    (
+        "djl",
+        r"\[?(?P<level>INFO|WARN|ERROR|DEBUG) ?\]? +PyProcess (?:- )?W-\d+-[\w.-]{1,80}-std(?:out|err): ?(?P<text>.*)",
+    ),
     ("torch-rank", r"\[(?P<process>(?:rank|default)\d+)\]: ?(?P<text>.*)"),
     ("srun", r"(?P<rank>\d{1,4}): (?=[\[(A-Z])(?P<text>.*)"),
     (
@@ -164,7 +168,7 @@ _OPENINGS: Final = {
     "cri": "0", "kubectl": "[", "procfile": "0", "procfile-nf": "0", "tai64n": "@", "pm2-daemon": "0A", "pm2": "0",
     "compose": "0Aa", "buildkite": " ", "journal-iso": "0", "journal-full": "A", "syslog": "0Aaя ",
     "journal-unix": "0", "supervisord": "0", "svlogd": "0", "stamp-nano": "0", "stamp-bracket": "[", "stamp-epoch": "[", "stamp-clock": "[",
-    "stamp-iso": "0", "s6-log": "0", "stamp-viewer": "0A", "stamp-plain": "0", "stamp-ts": "A", "csv": '0"', "csv-bare": "0", "torch-rank": "[", "srun": "0", "ray": "(",
+    "stamp-iso": "0", "s6-log": "0", "stamp-viewer": "0A", "stamp-plain": "0", "stamp-ts": "A", "csv": '0"', "csv-bare": "0", "djl": "A[", "torch-rank": "[", "srun": "0", "ray": "(",
 }  # fmt: skip
 # stern puts pod and container before the line with a space only; it needs names that look like a pod's.
 _STERN: Final = re.compile(

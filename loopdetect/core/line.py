@@ -16,7 +16,8 @@ from loopdetect.model import Kind, Shared
 TEXT_SHOWN: Final = 1000
 COMPLAINT: Final = re.compile(
     r"(?i)\b(?:error|fail(?:ed|ure)|fatal|cannot|can't|could not|unable|invalid|unknown|not found|no such|denied|refused|"
-    r"mismatch|corrupt\w*|missing|panic|abort\w*|exception|unsupported|out of memory)\b"
+    r"mismatch|corrupt\w*|missing|panic|abort\w*|exception|unsupported|out of memory|"
+    r"damaged|truncated|giving up|too (?:small|large|old|new)|expired|insufficient)\b"
 )
 
 
@@ -33,7 +34,8 @@ class Line(Shared):
 
 # A logger's line with these words is about something that the program got round.
 GETS_ON: Final = re.compile(
-    r"(?i)\b(?:retrying|will retry|trying again|falling back|fall ?back to|skipping|ignoring|ignored)\b"
+    r"(?i)\b(?:retrying|will retry|trying again|falling back|fall ?back to|skipping|ignoring|ignored|"
+    r"continuing|carrying on|anyway|non-?fatal)\b"
 )
 OWN_LINES: Final = frozenset({"supervisord", "pm2-daemon"})
 ANSWERED_BADLY: Final = re.compile(r'HTTP/\d(?:\.\d)?" 5\d\d ')

@@ -63,7 +63,7 @@ LISTED: Final = Late(
 # Where a server's own line begins, behind what a loop says of it.
 LOGGED: Final = Late(
     r"(?:^|(?<=[\s'\"]))(?:\(\w+ pid=\d|\[?\d{4}-\d\d-\d\d[ T]|\[\d\d-\d\d \d\d:|\[\d\d/\d\d/\d{4}-|(?:TRACE|DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL)\b:? "
-    r"|(?!Waiting|Checking|Polling|Trying)[A-Z]\w+ing \w+.*\d+%|\d{1,3}%\||[IWE]\d{4} \d\d:|time=\S+ level=|(?:srv|main|slot|build|system_info|llama_\w+|load_\w+|common_\w+|print_info|ggml_\w+): |\[[A-Z][\w-]+\] ?\[)"
+    r"|(?!Waiting|Checking|Polling|Trying)[A-Z]\w{1,30}ing \w[^\n%]{0,160}?\d%|\d{1,3}%\||[IWE]\d{4} \d\d:|time=\S+ level=|(?:srv|main|slot|build|system_info|llama_\w+|load_\w+|common_\w+|print_info|ggml_\w+): |\[[A-Z][\w-]+\] ?\[)"
 )
 # How curl ended, where a loop tells only that.
 CURLED: Final = Late(

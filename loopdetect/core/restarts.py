@@ -27,6 +27,7 @@ NEAR_LINES: Final = 6
 SWAPPED_LINES: Final = 3
 TOGETHER_S: Final = 120.0
 WENT_BACK_S: Final = 10.0
+LAST_TIMES: Final = 4  # one line may be stamped by another clock
 EARLY: Final = frozenset(
     {Phase.CONFIG, Phase.DOWNLOAD, Phase.DEVICE_INIT, Phase.DIST_INIT, Phase.LOAD_WEIGHTS}
 )
@@ -67,23 +68,37 @@ def is_beside(run: OpenRun, event: Event) -> bool:
     if abs(time - run.started_at) > TOGETHER_S or (run.dead_at is not None and time > run.dead_at):
         return False
     lately = run.back_at is not None and 0 <= time - run.back_at <= WENT_BACK_S
-    return lately or went_back(run, time)
+    return lately or went_back(run, time) or (_is_another(run, event) and _is_before(run, time))
+
+
+def _is_another(run: OpenRun, event: Event) -> bool:
+    """Does a start tell of another node than those that the run has?"""
+    node = node_of(event)
+    rule = event.rule
+    return (
+        node is not None
+        and rule is not None
+        and bool(run.nodes)
+        and (node, rule.id) not in run.nodes
+    )
+
+
+def _is_before(run: OpenRun, time: float) -> bool:
+    return bool(run.last_times) and time < run.last_times[-1]
 
 
 def went_back(run: OpenRun, time: float) -> bool:
     """Is this long before the last words of a run, as lines that overtake each other are not?"""
-    return len(run.last_times) > 1 and min(run.last_times) - time > WENT_BACK_S
+    return len(run.last_times) == LAST_TIMES and min(run.last_times) - time > WENT_BACK_S
 
 
 def continues(run: OpenRun, event: Event) -> bool:
     """Is this marker the next one of the start sequence that the run is in?"""
     rule = event.rule
     assert rule is not None
-    node = node_of(event)
-    another = node is not None and bool(run.nodes) and (node, rule.id) not in run.nodes
     if is_over(run) or run.dead_line is not None:
         return False
-    if another:
+    if _is_another(run, event):
         return True  # another node of the same job
     early = PHASE_RANK[run.phase] <= PHASE_RANK[Phase.CONFIG] and not run.failures
     gap = None

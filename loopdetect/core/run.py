@@ -38,7 +38,7 @@ class Machine:
         self.counter: int | None = None
         self.gave_up: Event | None = None
         self.dropped_runs = 0
-        self._starts: set[tuple[str, float | None, str | None]] = set()
+        self.starts: set[tuple[str, float | None, str | None]] = set()
         self._last_time: float | None = None
         self.polled = False
         self.anonymous = False
@@ -57,7 +57,7 @@ class Machine:
         twin = copy.copy(self)
         twin.runs = list(self.runs)
         twin.open = copy.deepcopy(self.open, memo)
-        twin._starts = set(self._starts)
+        twin.starts = set(self.starts)
         twin._strangers = copy.deepcopy(self._strangers, memo)
         return twin
 
@@ -106,7 +106,7 @@ class Machine:
                 run.last_time = event.time
                 if restarts.went_back(run, event.time):
                     run.back_at = event.time
-                run.last_times = (*run.last_times[-1:], event.time)
+                run.last_times = (*run.last_times[1 - restarts.LAST_TIMES :], event.time)
             if event.uptime is not None:
                 run.last_uptime = event.uptime
         if event.time is not None:
@@ -171,7 +171,7 @@ class Machine:
         # No two starts fall into one moment of the same clock: this is a shipper's copy of the line.
         line = (event.text, event.time, event.pid)
         # A clock since the start tells the same moment in every run.
-        if event.time is not None and event.time != event.uptime and line in self._starts:
+        if event.time is not None and event.time != event.uptime and line in self.starts:
             self._copying = True
             return
         run = self.retold(run, event)
@@ -179,7 +179,7 @@ class Machine:
             self.open_next(event)
         elif set(rule.unless_seen) & run.seen and run.exit is None and not run.restart_said:
             pass  # a worker of the same start
-        elif restarts.is_beside(run, event):
+        elif not self.polled and restarts.is_beside(run, event):
             if run.beside_at is None or rule.order <= run.beside_order:
                 run.beside_at, run.beside_order = event.time, rule.order
                 run.beside_phases.clear()
@@ -195,8 +195,8 @@ class Machine:
             self.open_next(event)
         run = self.open
         assert run is not None
-        if event.time is not None and len(self._starts) < MAX_RUNS:
-            self._starts.add(line)
+        if event.time is not None and len(self.starts) < MAX_RUNS:
+            self.starts.add(line)
         node = restarts.node_of(event)
         if node is not None:
             run.nodes.add((node, rule.id))

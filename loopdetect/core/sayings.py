@@ -58,6 +58,7 @@ NOT_YET: Final = Late(
     r"|waiting ?(?:\(\d+ ?s|(?:\.{2,3}|…) (?=\(\w+ pid=|\[?\d{4}-|[A-Z][^|]{3,60}\d%|(?:INFO|WARNING|ERROR) ))"
     r"|(?:health|readiness|liveness)[ -]?(?:check|probe|status)?\s?[:=]\s?(?:fail(?:ed|ing|ure)?|down|bad|offline|error|no)\W*$"
     r"|(?:status|server|api|endpoint)\s?[:=]\s?(?:down|offline)\W*$"
+    r"|wait(?:ing)?\b[^\n]{0,160}?(?:refused|reset by peer)|\d+ (?:tries|attempts|retries)\b[^\n]{0,160}?refused"
     r"|unhealthy\b|unreachable\b|no (?:response|answer|reply)\b|connection refused\b)",
     re.IGNORECASE,
     holds=("still ", "not ", "wait", "? ", "?no", "?false", "retry", "running", "health", "readiness", "liveness", "down", "offline", "unreachable", "no re", "no answer", "refused"),
@@ -98,6 +99,7 @@ OWN_END: Final = Late(
     re.IGNORECASE,
 )
 _LEVELS: Final = ("DEBUG:", "INFO:", "WARNING:", "ERROR:", "CRITICAL:")
+_SMALL_LEVELS: Final = ("debug: ", "info: ", "warn: ", "warning: ", "error: ")
 _BASIC: Final = Late(r"[A-Z]+:[\w.]+:(?! )")
 _TAG: Final = Late(r"\[(?:(?![\d-]{8})[A-Za-z*!?+][\w .:/-]{0,24}|\d{1,4}/\d{1,4})\] *")
 # Frames, blocks and braille cells are a bar's or a table's, not a decoration.
@@ -122,6 +124,8 @@ def said(text: str) -> str:
     text = plain(text).strip()
     if text.startswith(_LEVELS):
         text = _BASIC.sub("", text, 1)
+    elif text.startswith(_SMALL_LEVELS):
+        text = text.partition(": ")[2]
     if text.startswith("..."):
         text = text.lstrip(".").removeprefix("\\n").strip()
     return plain(_TAG.sub("", text, 1)) if text.startswith("[") else text

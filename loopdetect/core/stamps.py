@@ -130,7 +130,7 @@ _CLOCK: Final = Late(
 )
 # A clock alone between decorations, or before what the loop saw.
 _PLAIN_CLOCK: Final = Late(
-    r"(?P<left>[-=#>*]{0,8}) ?(?P<f>(?:\d{4}-\d\d-\d\d[ T]|[A-Z][a-z]{2} [ \d]\d )?\d\d:\d\d:\d\d)(?![.,:]\d)(?P<right>[-=#<* ,|:]*)(?P<rest>.*)",
+    r"(?P<left>[-=#>*]{0,8}) ?(?P<f>(?:\d{4}[-/]\d\d[-/]\d\d[ T]|[A-Z][a-z]{2} [ \d]\d )?\d\d:\d\d:\d\d)(?![.,:]\d)(?P<right>[-=#<* ,|:]*)(?P<rest>.*)",
     re.DOTALL,
 )
 _COUNTED: Final = Late(

@@ -65,7 +65,8 @@ BRANCH: Final = Late(r"^\s*(?:[└├╰]─+>?|[↳➜▸»→]|>(?= )) *(?=\S)
 # Where the lines of a log were joined to one.
 JOINED: Final = Late(r"(?<=\S) +(?=\(\w+ pid=\d+\) )")
 # What a `tail` may end in without a new line: dots, or a bar that is drawn in place.
-GLUE: Final = Late(r"\.{4,}(?=[^\s.])|(?:it/s|s/it|B/s)(?:, [^\]\r]{0,80})?\](?=\S)")
+GLUE: Final = Late(r"(?<!\.)\.{4,}(?=[^\s.])|(?:it/s|s/it|B/s)(?:, [^\]\r]{0,80})?\](?=\S)")
+MAX_GLUED: Final = 4000
 MAX_SNAPSHOTS: Final = 20000
 MAX_LINES: Final = 400_000
 MAX_TAIL: Final = 400
@@ -122,7 +123,7 @@ class Transcript:
 
     def _unglued(self, text: str) -> tuple[str, ...]:
         """Part a log's last line, that had no end yet, from the loop's own words behind it."""
-        for match in GLUE.finditer(text):
+        for match in GLUE.finditer(text) if len(text) <= MAX_GLUED else ():
             rest = text[match.end() :]
             if stamp_of(rest) or clock_of(rest) or (self._head and self._head.read(rest)):
                 return text[: match.end()], rest
@@ -166,7 +167,8 @@ class Transcript:
     def _joined(self, text: str) -> str:
         """Keep all but the last of the lines that a loop joined to one; return that."""
         *before, last = JOINED.sub("\n", text).split("\n")
-        if before and not LOGGED.search(before[0]):
+        cut = text.lstrip().startswith(("...", "…"))
+        if before and not cut and not LOGGED.search(before[0]):
             return text  # the loop's own words
         for part in before:
             self._kept += 1
