@@ -14,6 +14,7 @@ from loopdetect.core.outcome import PROBED, settle
 from loopdetect.core.pod_events import age_and_count, started_since
 from loopdetect.core.signals import CRASH_SIGNALS, SIGNALS, signal_name
 from loopdetect.model import Certainty, Exit, Phase
+from loopdetect.profiles.schema import Own
 
 if TYPE_CHECKING:
     from loopdetect.core.run import Machine
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
 MAX_FAILURES: Final = 64
 # A program that has said more than this is hardly starting any more.
 START_LINES: Final = 400
-_OWN_WORDS: Final = "generic/own-words"
-_OWN_GOODBYE: Final = "generic/own-goodbye"
-_BEGUN: Final = f"{_OWN_WORDS}-begins"
 # What a shell script that started the server answers after these is its own status.
 _LAST_WORDS: Final = frozenset({"SIGKILL", *CRASH_SIGNALS})
 
@@ -119,7 +117,7 @@ def cascade(machine: Machine, event: Event) -> None:
     """Take a line that tells that the run is dying, but not why."""
     rule = event.rule
     fatal = rule.fatal if rule else True
-    if rule is not None and rule.id.startswith(_OWN_WORDS):
+    if rule is not None and rule.own is not None:
         _complain(machine, event)
         return
     if machine.open is None and not fatal:
@@ -130,7 +128,7 @@ def cascade(machine: Machine, event: Event) -> None:
             machine.open_next(event)
     run = machine.opened(event)
     if rule is not None:
-        run.seen.add(rule.id)
+        run.saw(rule)
         if rule.cancels_ready and run.ready and not run.answered:
             run.ready_line = run.ready_at = None
             run.ready_cancelled = True
@@ -150,25 +148,25 @@ def _complain(machine: Machine, event: Event) -> None:
         return
     if run is not None and (run.ready or run.answered or run.dead_line is not None):
         return
-    rule = event.rule.id if event.rule is not None else ""
-    if rule == _BEGUN:
+    own = event.rule.own if event.rule is not None else None
+    if own is Own.BEGINS:
         _begins(machine, event)
         return
     run = machine.opened(event)
-    if rule == f"{_OWN_WORDS}-at-it":
+    if own is Own.AT_IT:
         run.notices, run.notice_line, run.notice_text = 1, event.line, event.text
         run.last_said = None  # it gets on
         return
     said = run.last_said
     if said is not None and event.line - max(said.line, said.until) <= restarts.NEAR_LINES:
         run.last_said = replace(said, until=event.line)
-    elif rule != f"{_OWN_WORDS}-cause":
+    elif own is not Own.EXPLAINS:
         run.last_said = Failure(event.line, event.text, "unknown", vague=True)
 
 
 def _begins(machine: Machine, event: Event) -> None:
     """Take an unknown program's word that it begins: the same word again, after a fault, is another run's."""
-    run, word = machine.open, (_BEGUN, None, mask(event.text))
+    run, word = machine.open, (Own.BEGINS.value, None, mask(event.text))
     if run is None or not (run.last_said or run.failures):
         machine.starts.add(word)
     elif not run.marked and word in machine.starts:
@@ -194,7 +192,7 @@ def _die(machine: Machine, run: OpenRun, event: Event, phase: Phase | None) -> N
 def stop(machine: Machine, event: Event) -> None:
     """Take the word of somebody who asked for the end, or a goodbye."""
     rule = event.rule
-    if rule is not None and rule.id == _OWN_GOODBYE and not machine.anonymous:
+    if rule is not None and rule.own is Own.LEAVES and not machine.anonymous:
         return
     if machine.open is None and rule is not None and not rule.asked:
         return
@@ -228,6 +226,7 @@ def exit(machine: Machine, event: Event) -> None:
     run.exit = Exit(code, signal)
     run.exit_line, run.exit_text, run.exit_at = event.line, event.text, event.time
     run.exit_rule = event.rule.id if event.rule else ""
+    run.exit_is_last = event.rule is not None and event.rule.last_word
     if (
         machine.anonymous
         and not run.failures

@@ -24,7 +24,7 @@ def is_old_news(machine: Machine, event: Event) -> bool:
     if not run.serving or event.kind not in restarts.STARTING:
         return False
     if event.rule is not None:
-        run.seen.add(event.rule.id)
+        run.saw(event.rule)
     phase = event.phase or (event.rule.phase if event.rule else None)
     if phase is None or not restarts.may_restart(event.kind, phase):
         return True

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from loopdetect.core.event import Event, Failure
 from loopdetect.core.progress import Bar
 from loopdetect.model import Certainty, Exit, Outcome, Phase
+from loopdetect.profiles.schema import Rule, Speaker
 
 
 @dataclass(slots=True)
@@ -44,6 +45,8 @@ class OpenRun:
     beside_phases: set[Phase] = field(default_factory=set)
     last_uptime: float | None = None
     seen: set[str] = field(default_factory=set)
+    spoke_itself: bool = False  # not only its supervisor did
+    retold: bool = False
     max_order: int = -1
     start_text: str = ""
     nodes: set[tuple[str, str]] = field(default_factory=set)
@@ -73,6 +76,7 @@ class OpenRun:
     exit_text: str = ""
     exit_at: float | None = None
     exit_rule: str = ""
+    exit_is_last: bool = False
     exit_asked: bool = False
     last_said: Failure | None = None
     restart_said: bool = False
@@ -96,6 +100,12 @@ class OpenRun:
     certainty: Certainty = Certainty.CERTAIN
     cause: Failure | None = None
     best: Failure | None = None
+
+    def saw(self, rule: Rule) -> None:
+        """Note a rule that spoke for a line of this run."""
+        self.seen.add(rule.id)
+        self.spoke_itself = self.spoke_itself or rule.speaker is not Speaker.SUPERVISOR
+        self.retold = self.retold or rule.retells
 
     @property
     def ready(self) -> bool:

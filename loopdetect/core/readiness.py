@@ -27,7 +27,7 @@ def ready(machine: Machine, event: Event) -> None:
     if rule is None:  # a health check said so
         _answer(machine, run, event)
         return
-    run.seen.add(rule.id)
+    run.saw(rule)
     if rule.needs and not set(rule.needs) & run.seen:
         return
     machine.serve(run, event, rule.certainty)

@@ -10,10 +10,10 @@ from loopdetect.core.fingerprint import mask
 from loopdetect.core.open_run import OpenRun
 from loopdetect.core.signals import ASKED_SIGNALS
 from loopdetect.model import PHASE_RANK, Kind, Outcome, Phase
+from loopdetect.profiles.schema import Speaker
 
 CONCURRENT_S: Final = 3.0
 # A web server has no nodes, and is started again within a second or two.
-WEB: Final = "python-server/"
 TWINS_S: Final = 0.5
 TWIN_WORDS_S: Final = 0.2
 AGAIN_S: Final = 0.9
@@ -115,7 +115,7 @@ def continues(run: OpenRun, event: Event) -> bool:
         near = event.line - run.first_line <= SWAPPED_LINES
         return near if gap is None else near and abs(gap) <= CONCURRENT_S
     # The same marker again within moments, nothing in between: nodes that share one log.
-    moment = TWINS_S if rule.id.startswith(WEB) else CONCURRENT_S
+    moment = TWINS_S if rule.speaker is Speaker.FRAMEWORK else CONCURRENT_S
     return early and known and rule.order > 0 and gap is not None and abs(gap) <= moment
 
 
@@ -174,12 +174,12 @@ def is_other_server(run: OpenRun, before: OpenRun | None, event: Event) -> bool:
 
 def are_both_ready(run: OpenRun, before: OpenRun | None, event: Event) -> bool:
     """Is what is ready now the server of the run before, beside that of the open run?"""
-    again = event.rule is not None and event.rule.id == f"{WEB}startup-complete"
+    again = event.kind is Kind.READY and mask(event.text) == mask(run.ready_text)
     return again and run.ready and not run.ended and _two_at_once(run, before, event)
 
 
 def _two_at_once(run: OpenRun, before: OpenRun | None, event: Event) -> bool:
-    if before is None or event.rule is None or not event.rule.id.startswith(WEB):
+    if before is None or event.rule is None or event.rule.speaker is not Speaker.FRAMEWORK:
         return False
     return (
         event.pid is None
@@ -201,12 +201,9 @@ def is_retold(runs: list[OpenRun], run: OpenRun, event: Event) -> bool:
 
     `pm2 logs` prints the end of the daemon's log before that of each program.
     """
-    if not runs or (event.rule is not None and event.rule.id.startswith("supervisors/")):
+    if not runs or of_supervisor(event):
         return False
-    return all(
-        "supervisors/pm2-starting" in r.seen and only_supervised(r) and not r.failures
-        for r in (*runs, run)
-    )
+    return all(r.retold and only_supervised(r) and not r.failures for r in (*runs, run))
 
 
 def lives_on(before: OpenRun, event: Event) -> bool:
@@ -290,14 +287,13 @@ def speaks_after_exit(run: OpenRun, event: Event) -> bool:
         return False
     if event.line <= (run.exit_line or 0):
         return False  # the end of a traceback that was read to its end only now
-    if event.rule is not None and event.rule.id.startswith("supervisors/"):
+    if of_supervisor(event):
         return False
     if event.uptime is not None and run.last_uptime is not None and event.process is None:
         return event.uptime < run.last_uptime
     if event.time is not None and run.exit_at is not None:
         return event.time - run.exit_at > CONCURRENT_S
-    # Compose tells of an exit when all that the container said is out.
-    late = 0 if run.exit_rule == "supervisors/compose-exited" else 1
+    late = 0 if run.exit_is_last else 1
     return not run.marked and event.line - (run.exit_line or event.line) > late
 
 
@@ -306,8 +302,7 @@ def ends_with_the_others(run: OpenRun, event: Event) -> bool:
     if run.exit is None or run.exit_asked or event.rule is None:
         return False
     badly = run.exit.code not in (None, 0) and run.exit.signal not in ASKED_SIGNALS
-    own = not event.rule.id.startswith("supervisors/")
-    return badly and (own or event.rule.id == "supervisors/slurm-cancelled")
+    return badly and (event.rule.of_job or not of_supervisor(event))
 
 
 def exits_again(run: OpenRun, event: Event) -> bool:
@@ -342,7 +337,12 @@ def only_supervised(run: OpenRun) -> bool:
     """Did the program itself tell of no start and no phase?"""
     if not run.marked and run.spans:
         return False
-    return all(rule.startswith("supervisors/") for rule in run.seen)
+    return not run.spoke_itself
+
+
+def of_supervisor(event: Event) -> bool:
+    """Is it a supervisor's word?"""
+    return event.rule is not None and event.rule.speaker is Speaker.SUPERVISOR
 
 
 def last_word_again(run: OpenRun, event: Event, *, ranks: bool) -> bool:

@@ -200,7 +200,7 @@ class Machine:
         node = restarts.node_of(event)
         if node is not None:
             run.nodes.add((node, rule.id))
-        run.seen.add(rule.id)
+        run.saw(rule)
         if rule.again_after_failure:
             run.booted_at = event.time
         if not rule.repeats:
@@ -280,7 +280,7 @@ class Machine:
         self.after_exit(event)
         run = self.opened(event)
         if event.rule is not None:
-            run.seen.add(event.rule.id)
+            run.saw(event.rule)
         over = run.ready or run.dead_line is not None or run.goodbye_line is not None
         if (
             over

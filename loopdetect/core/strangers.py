@@ -7,6 +7,7 @@ from typing import Final
 
 from loopdetect.core.event import Event
 from loopdetect.model import Kind
+from loopdetect.profiles.schema import Speaker
 
 UNIT_STARTS_S: Final = 180.0
 MAX_ROWS: Final = 256
@@ -33,7 +34,7 @@ class Strangers:
             if event.kind is Kind.START:
                 self.started[base] = event.time
             return bool(self.units) and base not in self.units
-        program = event.rule is not None and not event.rule.id.startswith("supervisors/")
+        program = event.rule is not None and event.rule.speaker is not Speaker.SUPERVISOR
         if self.started and program and event.kind is Kind.START:
             self.units |= self._just_started(event.time)
             self.started.clear()

@@ -13,13 +13,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 from zlib import crc32
 
 from loopdetect.model import Certainty, Kind, Phase, Shared
 from loopdetect.profiles.library import Index, Library, index_of
-from loopdetect.profiles.schema import Prefix, Profile, Reason, Rule
+from loopdetect.profiles.schema import Own, Prefix, Profile, Reason, Rule, Speaker
 
 FILE: Final = "compiled.jsonl"
 REASONS: Final = "reasons.toml"
@@ -152,7 +153,7 @@ def _rule(row: list[Any]) -> Rule:
     return Rule(*row)
 
 
-def _word(kind: type[Kind] | type[Phase] | type[Certainty]) -> Any:
+def _word(kind: type[StrEnum]) -> Any:
     known: Mapping[str, Any] = {member.value: member for member in kind}
     return known.__getitem__
 
@@ -162,6 +163,8 @@ _FORMS: Final[dict[str, Any]] = {
     "kind": _word(Kind),
     "phase": _word(Phase),
     "certainty": _word(Certainty),
+    "speaker": _word(Speaker),
+    "own": _word(Own),
     "level": frozenset,
 }
 # What JSON cannot hold, by the place of its field: words, sets, tuples.

@@ -17,7 +17,7 @@ from typing import Any, Final
 from loopdetect.errors import ProfileError
 from loopdetect.model import Certainty, Kind, Phase
 from loopdetect.profiles.literals import required_literal, required_texts
-from loopdetect.profiles.schema import Prefix, Profile, Reason, Rule
+from loopdetect.profiles.schema import Own, Prefix, Profile, Reason, Rule, Speaker
 
 RULE_KINDS: Final = tuple(Kind)
 PREFIX_GROUPS: Final = frozenset({"time", "level", "process", "pid", "rank", "uptime"})
@@ -30,7 +30,7 @@ _COMMON: Final = frozenset(
 _ALLOWED: Final[Mapping[Kind, frozenset[str]]] = {
     Kind.IDENTIFY: frozenset({"weight"}),
     Kind.START: frozenset(
-        {"order", "phase", "repeats", "again_after_failure", "unless_seen"}
+        {"order", "phase", "repeats", "again_after_failure", "unless_seen", "retells"}
     ),
     Kind.PHASE: frozenset({"phase", "unless_seen"}),
     Kind.PROGRESS: frozenset({"phase"}),
@@ -50,16 +50,27 @@ _ALLOWED: Final[Mapping[Kind, frozenset[str]]] = {
             "hint",
         }
     ),
-    Kind.CASCADE: frozenset({"fatal", "phase", "cancels_ready", "while_serving"}),
+    Kind.CASCADE: frozenset({"fatal", "phase", "cancels_ready", "while_serving", "own"}),
     Kind.HARMLESS: frozenset({"quotes"}),
     Kind.REQUEST_ERROR: frozenset(),
-    Kind.STOP: frozenset({"asked"}),
-    Kind.EXIT: frozenset({"asked"}),
+    Kind.STOP: frozenset({"asked", "own", "of_job"}),
+    Kind.EXIT: frozenset({"asked", "last_word"}),
     Kind.RESTART: frozenset(),
     Kind.GAVE_UP: frozenset({"reason"}),
 }
 _TOP: Final = frozenset(
-    {"name", "title", "extends", "prefix", "main_process", "child_process", "daemon", "hosts_engines", "frames"}
+    {
+        "name",
+        "title",
+        "extends",
+        "prefix",
+        "main_process",
+        "child_process",
+        "daemon",
+        "hosts_engines",
+        "frames",
+        "speaker",
+    }
 ) | {str(k) for k in Kind}
 
 
@@ -145,11 +156,12 @@ def read_profile(path: Path, reasons: frozenset[str], *, strict: bool = True) ->
         _prefix(path, table, f"prefix[{i}]", strict)
         for i, table in enumerate(_tables(top, "prefix"))
     )
+    speaker = Speaker(top.word("speaker", tuple(Speaker), Speaker.SERVER) or Speaker.SERVER)
     rules: list[Rule] = []
     seen: set[str] = set()
     for kind in RULE_KINDS:
         for i, table in enumerate(_tables(top, kind)):
-            rule = _rule(path, name, kind, table, f"{kind}[{i}]", reasons, strict)
+            rule = _rule(path, name, kind, table, f"{kind}[{i}]", reasons, strict, speaker)
             if rule.id in seen:
                 raise top.fail(f"the id '{rule.id}' is used twice", f"{kind}[{i}]")
             seen.add(rule.id)
@@ -267,6 +279,7 @@ def _rule(
     where: str,
     reasons: frozenset[str],
     strict: bool,
+    speaker: Speaker,
 ) -> Rule:
     reader = _Reader(str(path), table, where, strict)
     if isinstance(table.get("id"), str):
@@ -303,6 +316,7 @@ def _rule(
     if reason is None and kind is Kind.FAILURE:
         raise reader.fail("is missing", "reason")
     reader.flag("unproven", False)
+    own = reader.word("own", tuple(Own))
     return Rule(
         id=f"{profile}/{short}",
         kind=kind,
@@ -333,6 +347,11 @@ def _rule(
         summary=reader.text("summary"),
         hint=reader.text("hint"),
         holds=required_texts(pattern) if pattern else (),
+        speaker=speaker,
+        own=Own(own) if own else None,
+        last_word=reader.flag("last_word", False),
+        of_job=reader.flag("of_job", False),
+        retells=reader.flag("retells", False),
     )
 
 

@@ -3,8 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from loopdetect.model import Certainty, Kind, Phase, Shared
+
+
+class Speaker(StrEnum):
+    """Whose words a profile's rules know."""
+
+    SERVER = "server"
+    FRAMEWORK = "framework"
+    SUPERVISOR = "supervisor"
+
+
+class Own(StrEnum):
+    """What a program that no profile knows says of itself, in words of its own."""
+
+    BEGINS = "begins"
+    AT_IT = "at-it"
+    COMPLAINS = "complains"
+    EXPLAINS = "explains"
+    LEAVES = "leaves"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +60,11 @@ class Rule(Shared):
     summary: str | None = None
     hint: str | None = None
     holds: tuple[str, ...] = ()
+    speaker: Speaker = Speaker.SERVER
+    own: Own | None = None
+    last_word: bool = False
+    of_job: bool = False
+    retells: bool = False
 
 
 @dataclass(frozen=True, slots=True)
