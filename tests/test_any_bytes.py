@@ -54,6 +54,14 @@ def test_any_bytes_get_an_answer(data: bytes) -> None:
     assert reports[0].verdict.state in State
 
 
+@pytest.mark.parametrize("before", [b"", b"INFO:     Uvicorn running on http://0.0.0.0:8000\n"])
+def test_thousands_of_bars_on_one_line_get_an_answer(before: bytes) -> None:
+    looks = b"".join(b"[%ds] http=000\n" % (10 * number) for number in range(20))
+    bars = b"25%|## | 1/4 [00:21<01:03, 21.00s/it]" * 9000 + b"\n"
+    for data in (before + bars, looks + bars):
+        assert feed(data)[0].lines == data.count(b"\n")
+
+
 @QUIET
 @given(st.lists(st.sampled_from(PARTS), max_size=80), st.lists(st.integers(0, 9999), max_size=12))
 def test_the_cuts_make_no_difference(parts: list[bytes], cuts: list[int]) -> None:

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
-
+from loopdetect.core.envelope import peel
 from loopdetect.core.event import Event
-from loopdetect.core.late import Late
 from loopdetect.core.snapshot import Snapshot
 from loopdetect.core.stream import Stream
 from loopdetect.core.timestamp import Clock, Stamp
 from loopdetect.model import Kind
-
-# What only a start prints, whatever the server.
-_STARTING_UP: Final = Late(
-    r"Application startup complete|fired up and ready|Starting to load model|Load weight begin|server is listening"
-    r"|Loading \w+ checkpoint shards: +\d|Capturing (?:batches|CUDA graphs?)|load_tensors: loading model tensors|Shard ready in"
-)
 
 
 class Stopped(Clock):
@@ -42,7 +34,7 @@ def loads_again(stream: Stream, snapshot: Snapshot, fresh: list[tuple[int, str]]
     run = stream.machine.open
     if run is None or run.dead_line is None or run.dead_line >= snapshot.line:
         return False
-    return any(_STARTING_UP.search(text) for _, text in fresh)
+    return any(stream.starts_up(peel(text)) for _, text in fresh)
 
 
 def over(snapshot: Snapshot, stream: Stream, stamp: Stamp | None) -> None:

@@ -17,7 +17,7 @@ class Late(Shared):
     at the beginning of a text, the pattern is not compiled for it.
     """
 
-    __slots__ = ("_compiled", "begins", "flags", "holds", "pattern")
+    __slots__ = ("_compiled", "_folds", "begins", "flags", "holds", "pattern")
 
     def __init__(
         self,
@@ -30,6 +30,7 @@ class Late(Shared):
         self.pattern = pattern
         self.flags = flags
         self.holds = holds
+        self._folds = bool(flags & re.IGNORECASE)
         self.begins = begins
         self._compiled: re.Pattern[str] | None = None
 
@@ -47,7 +48,7 @@ class Late(Shared):
         return self._ready().match(text)
 
     def _held(self, text: str) -> bool:
-        if self.flags & re.IGNORECASE:
+        if self._folds:
             text = text.lower()
         return any(held in text for held in self.holds)
 

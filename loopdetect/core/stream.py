@@ -17,11 +17,12 @@ from loopdetect.core.judging import failure_of
 from loopdetect.core.line import GETS_ON, TEXT_SHOWN, Line, last_words, own_time, uptime, wraps
 from loopdetect.core.progress import find_bar, leading_dots
 from loopdetect.core.recognise import FALLBACK, PROOF, IdentifyRules, Recogniser, Unknown
+from loopdetect.core.restarts import STARTING
 from loopdetect.core.rules import Chain, Match, Message
 from loopdetect.core.run import Machine
 from loopdetect.core.timestamp import Clock, Stamp, parse
 from loopdetect.core.tracebacks import EXCUSES, Tracebacks
-from loopdetect.model import Kind
+from loopdetect.model import PHASE_RANK, Kind, Phase
 from loopdetect.profiles import ALWAYS, Library
 
 Standing = tuple[tuple[str, ...], Unknown, bool, bool]
@@ -242,6 +243,19 @@ class Stream:
         message = self._chain.prefixes.strip(enveloped.text)
         return self.time_of(enveloped, message)
 
+    def starts_up(self, enveloped: Enveloped) -> bool:
+        """True when a line is one that only a start-up prints, from the weights on: bars, readiness."""
+        if self._chain is None:
+            return False
+        message = self._chain.prefixes.strip(enveloped.text)
+        bar = find_bar(message.text)
+        text = message.text[: bar[2]] if bar is not None else message.text
+        match = self._chain.match(text, message.level or enveloped.level)
+        if match is None or match.rule.kind not in STARTING:
+            return False
+        phase = match.rule.phase
+        return phase is None or PHASE_RANK[phase] >= PHASE_RANK[Phase.LOAD_WEIGHTS]
+
     def tells_no_time(self, raw: bytes) -> bool:
         """True for a line of which its first words show that it has neither envelope nor prefix."""
         return (
@@ -272,6 +286,12 @@ class Stream:
         self._previous = line
 
     def _segment(self, line: Line) -> None:
+        rest: Line | None = line
+        while rest is not None:
+            rest = self._part(rest)
+
+    def _part(self, line: Line) -> Line | None:
+        """Understand a segment up to the end of the bar that it begins with; return what is glued to it."""
         assert self._chain is not None
         message = self._chain.prefixes.strip(line.enveloped.text)
         time = self.time_of(line.enveloped, message)
@@ -285,12 +305,12 @@ class Stream:
         if self._tracebacks.open and self._tracebacks.offer(
             line, message, self._chain, self.last_time
         ):
-            return
+            return None
         if not line.hit:
-            return
+            return None
         if opens_traceback(message.text) or (PANIC in message.text and opens_panic(message.text)):
             self._open_block(line, message, time)
-            return
+            return None
         found = find_bar(message.text)
         if found is not None:
             bar, start, end = found
@@ -299,19 +319,21 @@ class Stream:
                 phase = match.rule.phase if match else None
                 self._fold(line, message, time, Kind.PROGRESS, match, phase=phase, bar=bar)
             rest = message.text[end:].strip()
-            if rest and len(rest) > 3 and start >= 0:
-                glued = replace(line.enveloped, text=rest)
-                self._segment(replace(line, enveloped=glued))
-            return
+            if len(rest) <= 3 or start < 0:
+                return None
+            return replace(line, enveloped=replace(line.enveloped, text=rest))
         level = message.level or line.enveloped.level
         match = self._chain.match(message.text, level)
         if match is None and line.enveloped.record is not None:
             match = self._chain.match(line.enveloped.record, level)
-        if match is not None and self._allowed(match, message.text):
+        if match is not None and self._allowed(match, message.text, level):
             self._speak(line, message, time, match)
+        return None
 
-    def _allowed(self, match: Match, text: str) -> bool:
+    def _allowed(self, match: Match, text: str, level: str | None) -> bool:
         rule = match.rule
+        if level == "DEBUG" and rule.kind in (Kind.FAILURE, Kind.CASCADE):
+            return False  # what a program tells its own developers of, it got round
         if rule.kind in prose.KINDS and prose.mentions(text, rule.literals):
             return False
         if rule.weak and rule.kind is Kind.READY and self.profile is not None:
