@@ -91,6 +91,8 @@ class Search(Shared):
         )
 
     def _tells(self, rule: Rule, aim: Aim) -> bool:
+        if rule.of_strangers and aim.unknown is not Unknown.EVERYTHING:
+            return False
         if rule.kind in _NEVER:
             return rule.kind is Kind.ALIVE and (aim.alive or rule.recovers)
         if aim.serving and rule.kind in STARTING:

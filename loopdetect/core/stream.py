@@ -336,7 +336,7 @@ class Stream:
             return False  # what a program tells its own developers of, it got round
         if rule.kind in prose.KINDS and prose.mentions(text, rule.literals):
             return False
-        if rule.weak and rule.kind is Kind.READY and self.profile is not None:
+        if rule.of_strangers and self.profile is not None:
             return False  # a guess, for what has no words of its own
         owner = rule.id.split("/", 1)[0]
         return owner not in self._guests or rule.kind in _GUEST_KINDS

@@ -66,6 +66,11 @@ class Rule(Shared):
     of_job: bool = False
     retells: bool = False
 
+    @property
+    def of_strangers(self) -> bool:
+        """True for a rule that counts only where no server is known."""
+        return self.own is not None or (self.weak and self.kind is Kind.READY)
+
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
