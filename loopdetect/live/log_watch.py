@@ -187,7 +187,9 @@ class LogWatch:
         hit = None
         if self._patterns.failed is not None:
             log, hit = Log.CRASHED, self._patterns.failed
-        elif self._patterns.ready is not None and log in OPEN:
+        elif self._patterns.ready is not None and (
+            log in OPEN or (log is Log.OVER and self._patterns.ready.line > mark.line)
+        ):
             if last is None or self._patterns.ready.line >= last.first_line:
                 log, hit = Log.READY, self._patterns.ready
         elif log is Log.SILENT and self._grown and quiet >= allowed:
