@@ -22,7 +22,8 @@ UNSEARCHED: Final = frozenset({Kind.IDENTIFY, Kind.HARMLESS, Kind.REQUEST_ERROR,
 def rules_of(library: Library, server: str) -> list[Rule]:
     """Return the rules that loopdetect asks for a server, its supervisors and any program."""
     found = {p.name: p for name in (server, *ALWAYS) for p in library.lineage(name)}
-    return [r for p in found.values() for r in p.rules if r.kind not in UNSEARCHED]
+    rules = [rule for profile in found.values() for rule in profile.rules]
+    return [rule for rule in rules if rule.kind not in UNSEARCHED and not rule.of_strangers]
 
 
 def literals(rules: list[Rule]) -> list[str]:
@@ -35,11 +36,15 @@ def regexes(rules: list[Rule]) -> list[str]:
     found = set()
     for rule in rules:
         if rule.pattern is None or not known(rule.pattern):
-            found.update(re.escape(text).replace(r"\ ", " ") for text in rule.literals)
+            found.update(_escaped(text) for text in rule.literals)
         else:
             # Names of groups may come only once in one expression.
             found.add(re.sub(r"\?P<\w+>", "", rule.pattern))
     return sorted(text for text in found if text.isascii())
+
+
+def _escaped(text: str) -> str:
+    return re.escape(text).replace(r"\ ", " ").replace("\\\t", r"\t")
 
 
 def known(pattern: str) -> bool:
