@@ -33,7 +33,7 @@ def literals(rules: list[Rule]) -> list[str]:
 
 def regexes(rules: list[Rule]) -> list[str]:
     """Return the rules' patterns; the literals of those that ripgrep's engine does not know."""
-    found = set()
+    found: set[str] = set()
     for rule in rules:
         if rule.pattern is None or not known(rule.pattern):
             found.update(_escaped(text) for text in rule.literals)

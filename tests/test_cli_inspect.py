@@ -398,9 +398,14 @@ def test_a_large_file_has_a_bar_on_a_terminal_only(
 def test_rotated_logs_and_restart_files_are_one_history_oldest_first(tmp_path: Path) -> None:
     for name in ("server.log", "server.log.2", "server.log.1", "10.log", "9.log", "other.log"):
         (tmp_path / name).write_text("CRASHED\n")
-    names = [str(tmp_path / n) for n in ("server.log", "server.log.1", "server.log.2", "10.log", "9.log", "other.log")]
+    names = [
+        str(tmp_path / n)
+        for n in ("server.log", "server.log.1", "server.log.2", "10.log", "9.log", "other.log")
+    ]
     assert main(["inspect", "--format", "json", *names]) == 0
-    found = [[(Path(name).name, restarted) for name, restarted in d.files] for d in StubDetector.made]
+    found = [
+        [(Path(name).name, restarted) for name, restarted in d.files] for d in StubDetector.made
+    ]
     assert found == [
         [("server.log.2", False), ("server.log.1", False), ("server.log", False)],
         [("9.log", True), ("10.log", True)],

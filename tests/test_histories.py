@@ -18,10 +18,19 @@ FIXTURES = Path(__file__).parent.parent / "fixtures"
     ("files", "expected"),
     [
         (["a.log", "b.log"], [History(("a.log",)), History(("b.log",))]),
-        (["x/s.log", "x/s.log.1", "x/s.log.2.gz"], [History(("x/s.log.2.gz", "x/s.log.1", "x/s.log"))]),
-        (["s.log-20260102", "s.log", "s.log-20260101"], [History(("s.log-20260101", "s.log-20260102", "s.log"))]),
+        (
+            ["x/s.log", "x/s.log.1", "x/s.log.2.gz"],
+            [History(("x/s.log.2.gz", "x/s.log.1", "x/s.log"))],
+        ),
+        (
+            ["s.log-20260102", "s.log", "s.log-20260101"],
+            [History(("s.log-20260101", "s.log-20260102", "s.log"))],
+        ),
         (["s.log", "s.log.old"], [History(("s.log.old", "s.log"))]),
-        (["p/10.log", "p/9.log", "q/0.log"], [History(("p/9.log", "p/10.log"), True), History(("q/0.log",))]),
+        (
+            ["p/10.log", "p/9.log", "q/0.log"],
+            [History(("p/9.log", "p/10.log"), True), History(("q/0.log",))],
+        ),
         (["pod-previous.log", "pod.log"], [History(("pod-previous.log", "pod.log"))]),
         (["current.log", "previous.log"], [History(("previous.log", "current.log"))]),
         (["-", "s.log"], [History(("-",)), History(("s.log",))]),

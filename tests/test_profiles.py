@@ -80,7 +80,9 @@ def test_a_new_server_needs_no_python(tmp_path: Path) -> None:
 
 
 def test_the_functions_of_a_traceback_tell_how_far_the_start_up_was(tmp_path: Path) -> None:
-    named = MINIMAL.replace("[[identify]]", "[frames]\nwarmup = ['stoke_the_fire']\n[[identify]]", 1)
+    named = MINIMAL.replace(
+        "[[identify]]", "[frames]\nwarmup = ['stoke_the_fire']\n[[identify]]", 1
+    )
     log = (
         b"Acme server 1.0\nTraceback (most recent call last):\n"
         b'  File "/srv/acme/oven.py", line 7, in stoke_the_fire\n    self.blow()\n'

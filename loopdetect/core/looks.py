@@ -71,7 +71,9 @@ CURLED: Final = Late(
     holds=("curl", "wget", "nc"),
 )
 MAX_WORDS: Final = 160
-_QUESTION: Final = Late(r"(?:up|ready|healthy|alive)[?=:] ?(?:yes|no|true|false)\b", re.IGNORECASE, begins="uUrRhHaA")
+_QUESTION: Final = Late(
+    r"(?:up|ready|healthy|alive)[?=:] ?(?:yes|no|true|false)\b", re.IGNORECASE, begins="uUrRhHaA"
+)
 # What curl says beside an answer, and the loop that will ask again.
 CHATTER: Final = Late(
     r"(?:\* +(?:Trying|[Cc]onnect(?:ed|ion)?|Host|Closing|IPv[46]|Could|Failed|Empty|Recv|Established|Request)\b|[<>] ?$|[<>] [\w-]+: "
@@ -88,7 +90,9 @@ OF_HEALTH: Final = Late(
     r"[^{\[\"]{0,80}?/(?:health|ready|v1/models)\w*(?: is|:| ->| =>| returned)? ?[=:]? ?(?P<code>000|[2-5]\d\d)\b"
 )
 # Nothing but a status code, as `curl -w '%{http_code}'` prints it, and perhaps the time it took.
-CODE_LINE: Final = Late(r"\s*(?P<code>000|[2-5]\d\d)(?:[ \t]+\d+\.\d+s?)?\s*$", begins=" \t\n\r\f\v0123456789")
+CODE_LINE: Final = Late(
+    r"\s*(?P<code>000|[2-5]\d\d)(?:[ \t]+\d+\.\d+s?)?\s*$", begins=" \t\n\r\f\v0123456789"
+)
 # `ps aux` and `nvidia-smi`
 PROCESS: Final = Late(
     r"[\w+-]+ +(?P<pid>\d+) +[\d.]+ +[\d.]+ +\d+ +\d+ +\S+ +[A-Z][\w<+]* +\S+ +[\d:]+ (?P<command>.*)"

@@ -29,9 +29,7 @@ _LITERALS: Final = (
 )
 GAVE_UP: Final = "had too many unstable restarts"
 TAILED: Final = "==> "
-_TAILED: Final = Late(
-    r"==> (?!(?:\d{4}-\d\d-\d\d[ T])?\d\d:\d\d:\d\d <)(?P<file>.{1,400}) <==$"
-)
+_TAILED: Final = Late(r"==> (?!(?:\d{4}-\d\d-\d\d[ T])?\d\d:\d\d:\d\d <)(?P<file>.{1,400}) <==$")
 _BLOCK: Final = Late(
     r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} [A-Z]{4} (?:'(?P<block>[^']{1,80})' std(?:out|err) output:)?"
 )

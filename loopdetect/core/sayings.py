@@ -61,7 +61,25 @@ NOT_YET: Final = Late(
     r"|wait(?:ing)?\b[^\n]{0,160}?(?:refused|reset by peer)|\d+ (?:tries|attempts|retries)\b[^\n]{0,160}?refused"
     r"|unhealthy\b|unreachable\b|no (?:response|answer|reply)\b|connection refused\b)",
     re.IGNORECASE,
-    holds=("still ", "not ", "wait", "? ", "?no", "?false", "retry", "running", "health", "readiness", "liveness", "down", "offline", "unreachable", "no re", "no answer", "refused"),
+    holds=(
+        "still ",
+        "not ",
+        "wait",
+        "? ",
+        "?no",
+        "?false",
+        "retry",
+        "running",
+        "health",
+        "readiness",
+        "liveness",
+        "down",
+        "offline",
+        "unreachable",
+        "no re",
+        "no answer",
+        "refused",
+    ),
 )
 _NOT_YET_ABROAD: Final = Late(
     r".{0,30}?(?:đang (?:tải|chờ|khởi)|等待|正在(?:启动|加载)|尚未|还没|未就绪|待機中|起動中|準備中|待って|대기 ?중|기다리|시작 ?중|준비 ?중|아직"
@@ -72,7 +90,21 @@ _NOT_YET_ABROAD: Final = Late(
 GAVE_UP: Final = Late(
     r"(?:[-=#>*✗❌ ]*)(?:TIMEOUT|TIMED OUT|[Tt]imed? ?out|FAILED|[Ff]ailed|GIVING UP|[Gg]iving up|ERROR: (?:server|timeout|Job failed)|[Gg]ave up)\b.{0,80}$"
     r"|.{0,60}\b(?:failed to (?:start|become|come)|never (?:became|came)|did(?: not|n't) (?:start|become|respond|come)|not (?:ready|healthy|reachable) after)\b.{0,100}$",
-    holds=("TIME", "imeout", "ime out", "imed", "FAILED", "ailed", "GIVING", "iving", "ERROR: ", "ave up", "never ", "did", "not "),
+    holds=(
+        "TIME",
+        "imeout",
+        "ime out",
+        "imed",
+        "FAILED",
+        "ailed",
+        "GIVING",
+        "iving",
+        "ERROR: ",
+        "ave up",
+        "never ",
+        "did",
+        "not ",
+    ),
 )
 # The loop looked for the process, and it is not there any more.
 DIED: Final = Late(

@@ -62,7 +62,9 @@ _DOTS_THEN_TIME: Final = Late(r"[.…·]{3,} ?\(?(?P<s>\d{1,5}) ?s\)?(?P<rest>)\
 _LEFT: Final = Late(
     r".{0,160}?[(\[ ](?P<n>\d{1,5}) ?(?:s|sec|seconds|retries|attempts|tries)? ?(?:left|remaining)\)?[.\s]*$"
 )
-_SECONDS: Final = Late(r"(?:t[=+])?(?P<s>\d{1,6}) ?s(?:ec)?: +(?P<rest>.*)", re.DOTALL, begins="t0123456789")
+_SECONDS: Final = Late(
+    r"(?:t[=+])?(?P<s>\d{1,6}) ?s(?:ec)?: +(?P<rest>.*)", re.DOTALL, begins="t0123456789"
+)
 # `elapsed 00:05:00`, `Checked at +90s:`
 _ELAPSED_CLOCK: Final = Late(
     r"[-=#>*\[( ]{0,8}(?:[Ee]lapsed|[Ww]aited)[ =:]+(?P<h>\d\d?):(?P<m>\d\d):(?P<s>\d\d)[\])]?[ ,:|-]*(?P<rest>.*)",
@@ -84,7 +86,9 @@ _ALONE: Final = Late(
 _IN_BRACKETS: Final = Late(
     r"\((?:t ?[=+] ?|T?\+|after )?" + _SPAN + r"(?: elapsed)?\)[: ]*(?P<rest>.*)", re.DOTALL
 )
-_MINUTES: Final = Late(r"\[(?P<h>)(?P<m>\d{1,3}):(?P<s>[0-5]\d)\] ?(?P<rest>.*)", re.DOTALL, begins="[")
+_MINUTES: Final = Late(
+    r"\[(?P<h>)(?P<m>\d{1,3}):(?P<s>[0-5]\d)\] ?(?P<rest>.*)", re.DOTALL, begins="["
+)
 _EPOCH: Final = Late(r"(?P<s>1[4-9]\d{8})(?:\.\d+)?[ :,|]+(?P<rest>.*)", re.DOTALL, begins="1")
 # A waiting program's own log: `2026-01-01 09:00:00,123 - wait - INFO - not ready after 10s`.
 _LEVEL: Final = r"(?:TRACE|DEBUG|INFO|NOTICE|SUCCESS|WARN(?:ING)?|ERROR|CRITICAL)"
@@ -108,7 +112,9 @@ _LOGFMT: Final = Late(
     r'(?:time|ts)="?(?P<t>\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)\S* level=\w+ msg="(?P<rest>[^"]*)"',
     begins="t",
 )
-_NUMBERED: Final = Late(r"\[?#?(?P<n>\d{1,4})(?:/\d+)?\]?[:.)]? +(?P<rest>.*)", re.DOTALL, begins="[#0123456789")
+_NUMBERED: Final = Late(
+    r"\[?#?(?P<n>\d{1,4})(?:/\d+)?\]?[:.)]? +(?P<rest>.*)", re.DOTALL, begins="[#0123456789"
+)
 _TRIES_AT_END: Final = Late(r".{0,160}?[(\[](?P<n>\d{1,4})(?:/| of )\d{1,4}[)\]][ .]*$")
 _ATTEMPT: Final = Late(
     r"[-=#>* ]{0,8}\[?(?:(?:[Hh]ealth|[Rr]eadiness|[Ll]iveness|[Ss]tartup|[Ss]tatus|[Ss]moke|[Ss]erver|[Pp]ing) )?(?:[Aa]ttempt|ATTEMPT|[Tt]ry|[Rr]etry|[Cc]heck|[Pp]oll|[Pp]robe) *#?(?P<n>\d+)(?: ?(?:/|of) ?\d+)?\]?(?:[:.…]+| -)? ?(?P<rest>.*)",
@@ -165,7 +171,9 @@ _SHOWN_UNDER: Final = frozenset(
 # The sign that a script's logger puts before a line of the server's.
 _QUOTED: Final = Late(r"\s*(?:[>│|] ?|\[(?:server|log|tail)\] ?)(?P<rest>\S.*)", re.DOTALL)
 _URL_AFTER: Final = Late(r"--\d{4}-\d\d-\d\d \d\d:\d\d:\d\d-- +https?://", begins="-")
-_TIME_KEY: Final = Late(r"(?:t|after|(?:elapsed|waited|seconds)(?:in)?(?P<unit>ms|millis\w*)?(?:s|secs?|seconds)?)$")
+_TIME_KEY: Final = Late(
+    r"(?:t|after|(?:elapsed|waited|seconds)(?:in)?(?P<unit>ms|millis\w*)?(?:s|secs?|seconds)?)$"
+)
 _CODE_KEY: Final = Late(r"(?:http|health|status|response)?(?:status)?(?:code)?$")
 _ERROR_KEY: Final = Late(r"(?:err|error|exception|reason)$")
 _TEXT_KEY: Final = Late(r".*(?:last|line|log|tail)")
@@ -181,7 +189,9 @@ def from_json(text: str) -> str:
     except (ValueError, RecursionError):
         return text
     named = {_key(key): value for key, value in look.items()}
-    time = next((_in_seconds(k, v) for k, v in named.items() if _in_seconds(k, v) is not None), None)
+    time = next(
+        (_in_seconds(k, v) for k, v in named.items() if _in_seconds(k, v) is not None), None
+    )
     code = next((str(v or 0) for k, v in named.items() if k and _CODE_KEY.match(k)), "")
     if not code and not _LOGGERS & named.keys() and any(map(_ERROR_KEY.match, named)):
         code = "0"

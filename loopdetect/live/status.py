@@ -87,7 +87,9 @@ def last_failure(report: Report) -> str:
     runs = report.runs[:-1] if report.verdict.state is State.LOADING else report.runs
     for run in reversed(runs):
         if run.outcome in BAD:
-            return run.cause.text if run.cause else f"died in {run.phase.spoken}, cause not in the log"
+            return (
+                run.cause.text if run.cause else f"died in {run.phase.spoken}, cause not in the log"
+            )
     return ""
 
 

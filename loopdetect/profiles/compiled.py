@@ -119,7 +119,9 @@ def sources(folder: Path) -> list[Path]:
 
 def digest(folder: Path) -> str:
     """Name the bytes that the compiled form depends on: against mistakes, not against attacks."""
-    names = [field.name for kind in (Rule, Prefix, Profile, Reason, Index) for field in fields(kind)]
+    names = [
+        field.name for kind in (Rule, Prefix, Profile, Reason, Index) for field in fields(kind)
+    ]
     known, size = crc32(" ".join(names).encode()), 0
     for path in (*sources(folder), folder / REASONS):
         data = path.name.encode() + b"\0" + path.read_bytes()
