@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from loopdetect import written
 from loopdetect.errors import LoopdetectError
-from loopdetect.model import Certainty, Outcome, Phase, Report, State
+from loopdetect.model import FAILED, Certainty, Outcome, Phase, Report, State
 from loopdetect.render.duration import spoken
 
 SUFFIX: Final = ".expect.toml"
@@ -159,7 +159,7 @@ def differences(wanted: Wanted, report: Report) -> list[Mismatch]:
 def state_line(report: Report) -> int:
     """Return the line that tells the state: the cause, else where the state began."""
     verdict = report.verdict
-    if verdict.cause and verdict.state in (State.CRASHED, State.CRASH_LOOPING):
+    if verdict.cause and verdict.state in FAILED:
         return verdict.cause.line
     return verdict.since_line or (verdict.cause.line if verdict.cause else 1)
 

@@ -33,6 +33,10 @@ class State(StrEnum):
     UNKNOWN = "unknown"
 
 
+# A server that is in one of these has failed and is not coming up.
+FAILED: Final = frozenset({State.CRASHED, State.CRASH_LOOPING})
+
+
 class Certainty(StrEnum):
     """How much a claim rests on: a program's own words, several soft signs, or one."""
 

@@ -8,9 +8,9 @@ from typing import Final
 from loopdetect.core.fingerprint import fingerprint
 from loopdetect.expectation import Expectation, Mismatch, compare, state_line
 from loopdetect.finding import Finding, Level
-from loopdetect.model import Report, State
+from loopdetect.model import FAILED, Report, State
 
-BAD: Final = frozenset({State.CRASHED, State.CRASH_LOOPING, State.STALLED})
+BAD: Final = FAILED | {State.STALLED}
 UNKNOWN_HINT: Final = (
     'Give a log of an inference server, or expect it: state = "unknown" beside the file.'
 )

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Final
 
 from loopdetect.errors import SourceError, UsageProblem
-
-MAGIC: Final = frozenset("*?[")
+from loopdetect.source.files import MAGIC
 
 
 def expand(arguments: Iterable[str]) -> tuple[list[str], list[SourceError]]:

@@ -8,7 +8,7 @@ import time
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Final, Protocol, Self
 
-from loopdetect.model import State
+from loopdetect.model import FAILED
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from loopdetect.scan.groups import Tally
 
 INTERVAL_S: Final = 0.1
-FAILED: Final = (State.CRASHED, State.CRASH_LOOPING)
 
 
 class Display(Protocol):

@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Final
 
 from loopdetect.core.block import HEADER
-from loopdetect.core.frames import MAX_PAGE, OWN, grown, masked
+from loopdetect.core.frames import MAX_PAGE, OWN, bodies_of, grown, masked
 from loopdetect.core.late import Late
 from loopdetect.core.looks import HEALTH, LOGGED, is_answer
 from loopdetect.core.progress import find_bar
@@ -315,10 +315,7 @@ def _label(rest: str) -> str:
 
 def _between(lines: list[str], at: list[int], told: bool) -> bool:
     """True when what stands between the heads, that speak of looking or not, shows one log again."""
-    bodies = [
-        [line.rstrip() for line in lines[a + 1 : b] if line.strip()]
-        for a, b in pairwise([*at, len(lines)])
-    ]
+    bodies = bodies_of(lines, at)
     inside = [masked(line)[:OWN] for body in bodies for line in body]
     if inside.count(masked(lines[at[0]])[:OWN]) * 10 > len(inside):
         return False  # it begins like the log's own lines

@@ -47,17 +47,13 @@ def masked(line: str) -> str:
     return _DIGITS.sub("0", line[: 2 * MAX_WIDTH].strip())
 
 
-def header_of(lines: list[str]) -> str | None:
+def header_of(lines: list[str], masks: list[str], commonest: list[tuple[str, int]]) -> str | None:
     """Return the masked line that parts looks at one growing log, None where there is none.
 
     Two tails of one log overlap: what the later one begins with is what the earlier one ended in.
     Starts that a shell loop writes one after the other never do.
     """
-    masks = [masked(line) for line in lines]
-    counts = Counter(
-        mask for mask in masks if "0" in mask and len(mask) <= MAX_WIDTH and _DECORATED.match(mask)
-    )
-    for mask, count in counts.most_common(TRIED):
+    for mask, count in commonest:
         if count >= ENOUGH and _overlap(lines, masks, mask):
             return mask
     return None
@@ -89,13 +85,11 @@ def title_of(lines: list[str]) -> str | None:
     return None
 
 
-def before_codes(lines: list[str]) -> str | None:
+def before_codes(
+    lines: list[str], masks: list[str], commonest: list[tuple[str, int]]
+) -> str | None:
     """Return the masked line that is followed by a health check's code each time, None where there is none."""
-    masks = [masked(line) for line in lines]
-    counts = Counter(
-        mask for mask in masks if "0" in mask and len(mask) <= MAX_WIDTH and _DECORATED.match(mask)
-    )
-    for mask, count in counts.most_common(TRIED):
+    for mask, count in commonest:
         if count < ENOUGH:
             return None
         after = [lines[n + 1] for n, own in enumerate(masks[:-1]) if own == mask]
@@ -164,7 +158,16 @@ def parting(lines: list[str], timed: bool = False) -> str | None:
     It is AGAIN where looks begin with no line of their own; neither that nor a command is asked for
     where the loop tells its times.
     """
-    found = header_of(lines) or title_of(lines) or before_codes(lines)
+    masks = [masked(line) for line in lines]
+    counts = Counter(
+        mask for mask in masks if "0" in mask and len(mask) <= MAX_WIDTH and _DECORATED.match(mask)
+    )
+    commonest = counts.most_common(TRIED)
+    found = (
+        header_of(lines, masks, commonest)
+        or title_of(lines)
+        or before_codes(lines, masks, commonest)
+    )
     if found is not None or timed:
         return found
     return command_of(lines) or (AGAIN if _goes_back(lines) else None)
@@ -194,6 +197,14 @@ def _overlap(lines: list[str], masks: list[str], mask: str) -> bool:
     more = sum(grown(a, b) for a, b in pairs)
     same = sum(a == b for a, b in pairs)
     return more >= 2 and (more + same) * 2 >= len(pairs)
+
+
+def bodies_of(lines: list[str], at: list[int]) -> list[list[str]]:
+    """Return the filled lines that stand behind each head, up to the next one."""
+    return [
+        [line.rstrip() for line in lines[a + 1 : b] if line.strip()]
+        for a, b in pairwise([*at, len(lines)])
+    ]
 
 
 def grown(before: list[str], now: list[str]) -> bool:

@@ -13,7 +13,7 @@ from typing import Final
 
 from loopdetect.core.block import HEADER
 from loopdetect.core.counts import Counted, counted
-from loopdetect.core.frames import grown, masked
+from loopdetect.core.frames import bodies_of, grown, masked
 from loopdetect.core.late import Late
 from loopdetect.core.looks import is_fact, is_look
 from loopdetect.core.progress import find_bar
@@ -126,11 +126,9 @@ def head_of(lines: list[str]) -> Head | Counted | None:
 def _counted(lines: list[str]) -> Counted | None:
     """Return heads that only count, unless whole starts stand between them."""
     found = counted(lines)
-    if found is None:
+    if found is None or all_starts(lines, [found.read(line) is not None for line in lines]):
         return None
-    marked = "\n".join("\0" if found.read(line) is not None else line for line in lines)
-    bodies = [body.strip() for body in marked.split("\0") if body.strip()]
-    return None if bodies and all(map(is_start, bodies)) else found
+    return found
 
 
 def _even(times: list[float]) -> bool:
@@ -169,14 +167,18 @@ def _between(lines: list[str], at: list[int]) -> bool:
     """True when what stands between the heads shows the same log again and again."""
     if any(_STARTS.match(lines[n]) for n in at):
         return False
-    bodies = [
-        [line.rstrip() for line in lines[a + 1 : b] if line.strip()]
-        for a, b in pairwise([*at, len(lines)])
-    ]
+    bodies = bodies_of(lines, at)
     if all(is_start("\n".join(body)) for body in bodies):
         return False
     pairs = [(a, b) for a, b in pairwise(bodies) if a and b]
     return len(pairs) >= ENOUGH - 1 and sum(_same_log(a, b) for a, b in pairs) * 2 >= len(pairs)
+
+
+def all_starts(lines: list[str], heads: list[bool], least: int = 1) -> bool:
+    """True when all that stands between heads, `least` times or more, is a program's start to its death."""
+    marked = "\n".join("\0" if head else line for line, head in zip(lines, heads, strict=True))
+    bodies = [body.strip() for body in marked.split("\0") if body.strip()]
+    return len(bodies) >= least and all(map(is_start, bodies))
 
 
 def is_start(body: str) -> bool:

@@ -10,7 +10,7 @@ from typing import Final
 
 from loopdetect.core.envelope import uncoloured
 from loopdetect.core.frames import masked, parting
-from loopdetect.core.heads import head_of, is_start
+from loopdetect.core.heads import all_starts, head_of, is_start
 from loopdetect.core.late import Late
 from loopdetect.core.looks import (
     CHATTER,
@@ -107,14 +107,11 @@ def marks_of(lines: list[str]) -> list[str]:
 def _marked(lines: list[str]) -> bool:
     """True when times stand alone between looks; whole tracebacks between them are a shell loop's starts."""
     marks = marks_of(lines)
-    return bool(marks) and not _all_starts(lines, set(marks))
+    return bool(marks) and not _starts_between(lines, set(marks))
 
 
-def _all_starts(lines: list[str], heads: set[str], least: int = 1) -> bool:
-    """True when all that stands between heads, `least` times or more, is a program's start to its death."""
-    marked = "\n".join("\0" if line in heads else line for line in lines)
-    bodies = [body.strip() for body in marked.split("\0") if body.strip()]
-    return len(bodies) >= least and all(map(is_start, bodies))
+def _starts_between(lines: list[str], heads: set[str], least: int = 1) -> bool:
+    return all_starts(lines, [line in heads for line in lines], least)
 
 
 def looks_like_transcript(head: bytes) -> bool:
@@ -130,7 +127,7 @@ def looks_like_transcript(head: bytes) -> bool:
         len(numbers) >= REPEATS
         and _counts(numbers)
         and not _mere_words(lines)
-        and not _all_starts(lines, {line for _, line, _ in tries}, len(tries) - 1)
+        and not _starts_between(lines, {line for _, line, _ in tries}, len(tries) - 1)
     ):
         top = _at_the_top(tries[0][1], lines)
         return top or any(is_look(rest) or says_not_yet(line) for _, line, rest in tries)

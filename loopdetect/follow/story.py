@@ -22,6 +22,7 @@ from loopdetect.follow.steps import (
     steps,
 )
 from loopdetect.model import (
+    FAILED,
     Certainty,
     Exit,
     Outcome,
@@ -32,7 +33,7 @@ from loopdetect.model import (
 )
 from loopdetect.render.figures import BAD, counted
 
-ALARMING: Final = frozenset({State.CRASHED, State.CRASH_LOOPING, State.STALLED})
+ALARMING: Final = FAILED | {State.STALLED}
 
 
 class Story:
@@ -218,7 +219,7 @@ class Story:
             memory.loop = memory.stalled = False
         elif state not in (State.CRASH_LOOPING, State.STALLED) and memory.loop:
             memory.loop = memory.death is not None
-        if state in (State.CRASHED, State.CRASH_LOOPING):
+        if state in FAILED:
             memory.stalled = False
 
     def _loop(self, report: Report, now: float) -> Iterator[Happened]:

@@ -13,7 +13,16 @@ from loopdetect.profiles import compiled
 from loopdetect.profiles.library import Library, index_of
 from loopdetect.profiles.schema import Prefix, Profile, Reason, Rule
 
-__all__ = ["ALWAYS", "Library", "Prefix", "Profile", "Reason", "Rule", "load_library"]
+__all__ = [
+    "ALWAYS",
+    "Library",
+    "Prefix",
+    "Profile",
+    "Reason",
+    "Rule",
+    "library_with",
+    "load_library",
+]
 
 SHIPPED: Final = Path(__file__).parent
 ALWAYS: Final = ("supervisors", "generic")
@@ -36,13 +45,15 @@ def load_library(extra: Sequence[Path] = ()) -> Library:
 
     Raises ProfileError.
     """
-    shipped = _shipped()
     folder = user_folder()
-    files = [*(sorted(folder.glob("*.toml")) if folder.is_dir() else ()), *extra]
-    return _with_files(shipped, files) if files else shipped
+    return library_with([*(sorted(folder.glob("*.toml")) if folder.is_dir() else ()), *extra])
 
 
-def _with_files(shipped: Library, files: Sequence[Path]) -> Library:
+def library_with(files: Sequence[Path]) -> Library:
+    """Read the shipped profiles and these files, later ones replace earlier. Raises ProfileError."""
+    shipped = _shipped()
+    if not files:
+        return shipped
     from loopdetect.profiles.reading import read_profile
 
     profiles = dict(shipped.profiles)

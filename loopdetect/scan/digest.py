@@ -11,11 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from loopdetect.model import Phase, Report, Run, SourceFile, State
+from loopdetect.model import FAILED, Phase, Report, Run, SourceFile, State
 from loopdetect.render.figures import bad_runs, ended
 
 TEXT_MOST: Final = 1000
-FAILED: Final = frozenset({State.CRASHED, State.CRASH_LOOPING})
 # What tells of a death where the cause is not in the log.
 DEATHS: Final = frozenset({"death", "exit"})
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from loopdetect.errors import SourceError
-from loopdetect.scan.objects import MAGIC, is_address, is_here, listed, local_path
+from loopdetect.scan.objects import is_address, is_here, listed, local_path
 from loopdetect.scan.outcome import Trouble
-from loopdetect.source.files import PROBLEMS, STDIN
+from loopdetect.source.files import MAGIC, PROBLEMS, STDIN
 from loopdetect.source.histories import History, apart, histories
 
 # What `check` keeps beside a log is no log.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from loopdetect.errors import SourceError
-from loopdetect.source.files import CHUNK
+from loopdetect.source.files import CHUNK, MAGIC
 
 _ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]+(?:::[a-z][a-z0-9+.-]*)*://", re.ASCII)
 _LOCAL: Final = re.compile(r"(?:file|local)://", re.ASCII)
@@ -18,7 +18,6 @@ _LOCAL: Final = re.compile(r"(?:file|local)://", re.ASCII)
 _HERE: Final = re.compile(r"memory://", re.ASCII)
 # What the stores call the time of the last change.
 _MODIFIED: Final = ("mtime", "LastModified", "last_modified", "updated", "modified", "created")
-MAGIC: Final = frozenset("*?[")
 CHECK: Final = "check the address and your credentials"
 INSTALL: Final = "install it: pip install 'loopdetect-llm[objects]'"
 INSTALL_ALSO: Final = "install it; what s3 and gs need comes with 'loopdetect-llm[objects]'"

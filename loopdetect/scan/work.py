@@ -13,7 +13,7 @@ from typing import Any
 from loopdetect.core.detector import Detector
 from loopdetect.errors import SourceError
 from loopdetect.model import Policy, Report, State
-from loopdetect.profiles import SHIPPED, Library, load_library
+from loopdetect.profiles import SHIPPED, Library, library_with
 from loopdetect.scan.digest import log_digest
 from loopdetect.scan.objects import chunks_of, is_address
 from loopdetect.scan.outcome import Outcome, Trouble
@@ -138,15 +138,9 @@ def parcel(judge: Judge) -> Parcel:
 
 def _library(profiles: tuple[tuple[str, bytes], ...]) -> Library:
     """Load the shipped profiles and these, and none that whoever works there keeps."""
-    before = os.environ.get("LOOPDETECT_PROFILES")
     with tempfile.TemporaryDirectory(prefix="loopdetect-") as folder:
+        files = []
         for number, (name, data) in enumerate(profiles):
-            Path(folder, f"{number:04d}-{name}").write_bytes(data)
-        os.environ["LOOPDETECT_PROFILES"] = folder
-        try:
-            return load_library()
-        finally:
-            if before is None:
-                del os.environ["LOOPDETECT_PROFILES"]
-            else:
-                os.environ["LOOPDETECT_PROFILES"] = before
+            files.append(Path(folder, f"{number:04d}-{name}"))
+            files[-1].write_bytes(data)
+        return library_with(files)

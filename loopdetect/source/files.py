@@ -19,6 +19,8 @@ KEPT: Final = 1 << 22
 # So many chunks of unpacked text are not worth a thread.
 AT_ONCE: Final = 8
 STDIN: Final = "-"
+# What makes a name a pattern for `glob`, which need not be imported to know.
+MAGIC: Final = frozenset("*?[")
 
 PROBLEMS: Final = {
     errno.ENOENT: ("no such file", "check the path"),
